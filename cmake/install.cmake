@@ -1,0 +1,14 @@
+include(CMakePackageConfigHelpers)
+include(GNUInstallDirs)
+
+set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/fprnn")
+configure_package_config_file(cmake/fprnnConfig.cmake.in "${PROJECT_BINARY_DIR}/fprnnConfig.cmake"
+    INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/fprnnConfigVersion.cmake"
+    COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
+
+install(TARGETS fprnn EXPORT fprnnTargets)
+install(EXPORT fprnnTargets NAMESPACE fprnn:: DESTINATION "${package_dir}")
+install(DIRECTORY include/fprnn DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
+install(FILES "${PROJECT_BINARY_DIR}/fprnnConfig.cmake" "${PROJECT_BINARY_DIR}/fprnnConfigVersion.cmake"
+              cmake/FindRandom123.cmake DESTINATION "${package_dir}")

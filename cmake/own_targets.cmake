@@ -1,0 +1,31 @@
+# Flags for this project's own targets. They are separate interface targets, so that nothing reaches a consumer.
+set(CMAKE_CXX_EXTENSIONS OFF)
+
+set(FPRNN_WARNINGS -Wall -Wextra -Wconversion -Wshadow -Werror)
+add_library(fprnn_warnings INTERFACE)
+target_compile_options(fprnn_warnings INTERFACE ${FPRNN_WARNINGS})
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
+    # Three false alarms of GCC's optimiser. Bugs 105329 and 105651: "literal" + std::string is reported as overlapping
+    # memory when it is inlined. And at -O3 -march=native a vectorised loop over a small array counts as writing whole
+    # vectors, whatever its trip count. AddressSanitizer watches for the real thing. Bug 105593: the AVX-512 intrinsics of
+    # GCC 12 begin with an undefined register, which counts as a variable that is read before it is set.
+    target_compile_options(fprnn_warnings INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-uninitialized
+                                                    -Wno-maybe-uninitialized)
+endif()
+
+add_library(fprnn_options INTERFACE)
+if(FPRNN_NATIVE)
+    target_compile_options(fprnn_options INTERFACE -march=native)
+endif()
+if(FPRNN_SANITIZE)
+    set(sanitizer -fsanitize=${FPRNN_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    target_compile_options(fprnn_options INTERFACE ${sanitizer})
+    target_link_options(fprnn_options INTERFACE ${sanitizer})
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        # The instrumentation hides initialisations from GCC's flow analysis; the release build keeps this warning.
+        target_compile_options(fprnn_warnings INTERFACE -Wno-maybe-uninitialized)
+    endif()
+endif()
+
+add_library(fprnn_own INTERFACE)
+target_link_libraries(fprnn_own INTERFACE fprnn::fprnn fprnn_warnings fprnn_options)

@@ -1,0 +1,121 @@
+fprnn_test_dependencies()
+
+# A test that cannot run here ends with this code: ctest shows it as skipped and says why with -V.
+set(skipped 77)
+function(fprnn_skipped_test name label reason)
+    add_test(NAME ${name} COMMAND sh -c "echo 'skipped: ${reason}'; exit ${skipped}")
+    set_tests_properties(${name} PROPERTIES LABELS ${label} SKIP_RETURN_CODE ${skipped})
+    message(STATUS "fprnn: ${name} is skipped: ${reason}")
+endfunction()
+
+# Unit tests: every tests/FOLDER/*.test.cpp goes into the executable test_FOLDER, one ctest test with FOLDER as its label.
+
+add_library(fprnn_test_main OBJECT tests/main.cpp)
+target_link_libraries(fprnn_test_main PRIVATE fprnn_own doctest::doctest)
+
+set(launcher "")
+if(FPRNN_SANITIZE MATCHES "thread")
+    # ThreadSanitizer of GCC 12 cannot place its shadow memory under 32 bits of address randomisation.
+    execute_process(COMMAND setarch ${CMAKE_HOST_SYSTEM_PROCESSOR} -R true RESULT_VARIABLE failed OUTPUT_QUIET ERROR_QUIET)
+    if(failed STREQUAL "0")
+        set(launcher setarch ${CMAKE_HOST_SYSTEM_PROCESSOR} -R)
+    endif()
+endif()
+
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/tests" tests/*.test.cpp)
+set(folders "")
+foreach(source IN LISTS test_sources)
+    cmake_path(GET source PARENT_PATH folder)
+    if(folder STREQUAL "")
+        message(FATAL_ERROR "tests/${source}: a test belongs in a folder of tests/, as its header does in include/fprnn/")
+    endif()
+    string(REPLACE "/" "_" folder "${folder}")
+    list(APPEND folders ${folder})
+    list(APPEND sources_${folder} "tests/${source}")
+endforeach()
+list(REMOVE_DUPLICATES folders)
+
+foreach(folder IN LISTS folders)
+    add_executable(test_${folder} ${sources_${folder}})
+    target_link_libraries(test_${folder} PRIVATE fprnn_own fprnn_test_main doctest::doctest)
+    target_include_directories(test_${folder} PRIVATE tests)
+    set_target_properties(test_${folder} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
+    add_test(NAME test_${folder} COMMAND ${launcher} $<TARGET_FILE:test_${folder}>)
+    set_tests_properties(test_${folder} PROPERTIES LABELS ${folder} TIMEOUT 1200
+        ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1")
+endforeach()
+
+# The rest looks at the sources alone, so the sanitizer builds would only repeat it.
+
+if(FPRNN_SANITIZE)
+    fprnn_skipped_test(compile_time compile_time "the budget holds without sanitizers")
+    return()
+endif()
+
+find_program(FPRNN_BASH bash REQUIRED)
+mark_as_advanced(FPRNN_BASH)
+fprnn_include_flags(include_flags)
+
+file(GLOB compile_fail_sources CONFIGURE_DEPENDS tests/compile_fail/*.cpp)
+foreach(source IN LISTS compile_fail_sources)
+    cmake_path(GET source STEM name)
+    # A list does not survive as one argument, so the flags travel after "--".
+    add_test(NAME compile_fail.${name}
+             COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${source}" -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake"
+                     -- "${CMAKE_CXX_COMPILER}" -std=c++20 "-I${PROJECT_SOURCE_DIR}/tests" ${include_flags})
+    set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail)
+endforeach()
+
+add_test(NAME layers COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}"
+         -P "${PROJECT_SOURCE_DIR}/cmake/check_layers.cmake")
+set_tests_properties(layers PROPERTIES LABELS sources)
+
+add_test(NAME headers COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_headers.sh"
+         "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
+set_tests_properties(headers PROPERTIES LABELS sources PROCESSORS 2 TIMEOUT 1200)
+
+# Compile time: what a user waits for. The globs notice when the files appear.
+file(GLOB umbrella CONFIGURE_DEPENDS include/fprnn/fprnn.hpp)
+file(GLOB quick_start CONFIGURE_DEPENDS examples/quick_start.cpp)
+function(fprnn_compile_time_test name seconds source)
+    add_test(NAME compile_time.${name}
+             COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/compile_time.sh" ${seconds} "${source}"
+                     "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 ${ARGN})
+    set_tests_properties(compile_time.${name} PROPERTIES LABELS compile_time RUN_SERIAL TRUE TIMEOUT 300)
+endfunction()
+if(umbrella)
+    file(WRITE "${PROJECT_BINARY_DIR}/include_only.cpp" "#include <fprnn/fprnn.hpp>\n")
+    fprnn_compile_time_test(include_only 4 "${PROJECT_BINARY_DIR}/include_only.cpp" ${include_flags})
+endif()
+if(quick_start)
+    fprnn_example_dependencies()
+    fprnn_include_flags(example_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
+    fprnn_compile_time_test(quick_start 12 "${quick_start}" ${example_flags})
+endif()
+
+# CUDA: compiled, not run. No Eigen directory is named, because CUDA sources include no Eigen.
+if(FPRNN_CUDA_PROBE)
+    find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+    mark_as_advanced(FPRNN_NVCC)
+    if(FPRNN_CUDA_PROBE STREQUAL "ON" AND NOT FPRNN_NVCC)
+        message(FATAL_ERROR "FPRNN_CUDA_PROBE is ON but nvcc is not found; put it on PATH or set FPRNN_NVCC")
+    endif()
+    get_target_property(random123 Random123::Random123 INTERFACE_INCLUDE_DIRECTORIES)
+    set(cuda_flags "")
+    if(NOT random123 IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+        set(cuda_flags -isystem "${random123}")
+    endif()
+    file(GLOB cuda_sources CONFIGURE_DEPENDS tests/cuda/*.cu)
+    foreach(source IN LISTS cuda_sources)
+        cmake_path(GET source STEM name)
+        if(NOT FPRNN_NVCC)
+            fprnn_skipped_test(cuda.${name} cuda "nvcc is not found")
+            continue()
+        endif()
+        add_test(NAME cuda.${name}
+                 COMMAND "${FPRNN_NVCC}" -std=c++20 -arch=sm_90 "-I${PROJECT_SOURCE_DIR}/include"
+                         "-I${PROJECT_SOURCE_DIR}/cuda" ${cuda_flags} -c "${source}"
+                         -o "${PROJECT_BINARY_DIR}/cuda_${name}.o")
+        set_tests_properties(cuda.${name} PROPERTIES LABELS cuda TIMEOUT 600)
+    endforeach()
+endif()

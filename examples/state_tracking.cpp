@@ -1,0 +1,174 @@
+// Trains fixed-point recurrent networks on group state tracking; --help says what can be asked for.
+//
+//   state_tracking --group A4 --steps 3000 --out DIR    one model
+//   state_tracking --compare                            FP-Mamba beside Mamba: the paper's central picture
+//   state_tracking --figure interpolation               the paper's Figure 1
+//
+// Exit status: 0, also when a signal ended the training; 1 when numbers were not finite or a file could not be written;
+// 2 for bad input.
+
+#include "state_tracking/experiment.hpp"
+
+#include <fprnn/io/figure.hpp>
+#include <fprnn/io/files.hpp>
+#include <fprnn/train/interrupt.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+namespace state_tracking {
+
+using json = nlohmann::ordered_json;
+
+constexpr const char* blue = "#1f5fa8";
+constexpr const char* orange = "#d9822b";
+
+fp::curve sequence_accuracy(const outcome& r, const std::string& label, const char* colour) {
+    fp::curve c{.label = label, .x = {}, .y = {}, .colour = colour};
+    for (const auto& e : r.table) {
+        c.x.push_back(static_cast<double>(e.length));
+        c.y.push_back(e.accuracy.sequence);
+    }
+    return c;
+}
+
+fp::curve token_accuracy(const outcome& r, const std::string& label, const char* colour) {
+    fp::curve c = sequence_accuracy(r, label, colour);
+    for (std::size_t i = 0; i < c.y.size(); ++i) c.y[i] = r.table[i].accuracy.token;
+    c.width = 2;
+    c.dash = 2;
+    c.points = false;
+    return c;
+}
+
+fp::figure accuracy_figure(const options& o, const std::vector<outcome>& results) {
+    fp::figure f{.title = "State tracking on " + o.group + ", trained on sequences of " +
+                          std::to_string(o.training.length) + " tokens",
+                 .x_label = "length of the test sequence (tokens)",
+                 .y_label = "accuracy",
+                 .curves = {},
+                 .mark = static_cast<double>(o.training.length),
+                 .mark_label = "training length",
+                 .log_x = true};
+    for (const outcome& r : results) {
+        const char* colour = r.kind == architecture::block::mamba ? orange : blue;
+        const std::string name = name_of(r.kind);
+        f.curves.push_back(sequence_accuracy(r, name + ", whole sequences", colour));
+        f.curves.push_back(token_accuracy(r, name + ", tokens", colour));
+    }
+    return f;
+}
+
+void draw(const fp::figure& f, const options& o, const std::string& name) {
+    if (const auto chart = fp::draw(f, o.out, name))
+        std::printf("\n%s\n%s is this chart, because gnuplot did not draw one\n", chart->c_str(),
+                    (o.out / (name + ".txt")).c_str());
+    else
+        std::printf("\n%s\n%s\n", (o.out / (name + ".png")).c_str(), (o.out / (name + ".svg")).c_str());
+}
+
+bool finite(const std::vector<outcome>& results) {
+    for (const outcome& r : results)
+        if (r.training.end == fp::training_end::nonfinite) return false;
+    return true;
+}
+
+bool train_one(const options& o) {
+    const outcome r = run(o);
+    print_table(r);
+    draw(accuracy_figure(o, {r}), o, "accuracy");
+    return finite({r});
+}
+
+bool compare(const options& o) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<outcome> results;
+    json summary;
+    summary["group"] = o.group;
+    summary["train_length"] = o.training.length;
+    summary["seconds_total"] = 0.0;
+    for (const auto kind : {architecture::block::fp_mamba, architecture::block::mamba}) {
+        if (fp::interrupt::requested()) break;
+        const bool fixed_point = kind == architecture::block::fp_mamba;
+        options one = o;
+        one.model.kind = kind;
+        one.model_name = fixed_point ? "fp-mamba" : "mamba";
+        one.out = o.out / (fixed_point ? "fp_mamba" : "mamba");
+        if (!o.time_limit_given) one.training.time_limit = fixed_point ? fp_mamba_seconds : mamba_seconds;
+        results.push_back(run(one));
+        print_table(results.back());
+        summary[fixed_point ? "fp_mamba" : "mamba"] = results.back().summary;
+    }
+    summary["seconds_total"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    summary["interrupted"] = fp::interrupt::requested();
+    fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
+    draw(accuracy_figure(o, results), o, "accuracy");
+    return finite(results);
+}
+
+/// The paper's Figure 1, without its other architectures: ℓ_max bounds the iterations of the training only.
+bool interpolate(const options& o) {
+    constexpr std::pair<int, const char*> curves[] = {{2, "#7fbf7b"}, {4, "#35978f"}, {8, "#4a90c2"}, {16, "#1b3f8b"}};
+    fp::figure f{.title = "FP-Mamba on " + o.group + ", trained with at most ℓ_{max} iterations",
+                 .x_label = "length of the test sequence (tokens)",
+                 .y_label = "accuracy on whole sequences",
+                 .curves = {},
+                 .mark = static_cast<double>(o.training.length),
+                 .mark_label = "training length"};
+    fp::csv_file csv(o.out / "interpolation.csv", "ell_max,length,sequence_accuracy,token_accuracy");
+    std::vector<outcome> results;
+    json summary;
+    summary["group"] = o.group;
+    summary["train_length"] = o.training.length;
+    for (const auto& [ell_max, colour] : curves) {
+        if (fp::interrupt::requested()) break;
+        options one = o;
+        one.schedule.ell_max = ell_max;
+        one.test_schedule = o.schedule;
+        // The map is causal, so the longest sequences hold the solutions of all shorter ones.
+        one.test_lengths = {o.test_lengths.back()};
+        one.out = o.out / ("ell_max_" + std::to_string(ell_max));
+        std::printf("l_max = %d, ", ell_max);
+        results.push_back(run(one));
+        print_table(results.back());
+        const fp::evaluation& e = results.back().table.front();
+        fp::curve c{
+            .label = "ℓ_{max} = " + std::to_string(ell_max), .x = {}, .y = {}, .colour = colour, .points = false};
+        for (const fp::index length : o.test_lengths) {
+            const auto a = fp::measure_accuracy(e.correct, e.sequences, length);
+            c.x.push_back(static_cast<double>(length));
+            c.y.push_back(a.sequence);
+            csv.row({ell_max, length, a.sequence, a.token});
+        }
+        f.curves.push_back(c);
+        summary["ell_max"][std::to_string(ell_max)] = results.back().summary;
+    }
+    fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
+    draw(f, o, "interpolation");
+    return finite(results);
+}
+
+int main(int argc, char** argv) {
+    try {
+        const auto o = read_options(argc, argv);
+        if (!o) return 0;
+        const fp::interrupt guard;
+        switch (o->job) {
+            case job::one: return train_one(*o) ? 0 : 1;
+            case job::compare: return compare(*o) ? 0 : 1;
+            case job::interpolation: return interpolate(*o) ? 0 : 1;
+        }
+    } catch (const fp::argument_error& e) {
+        std::fprintf(stderr, "state_tracking: %s\n", e.what());
+        return 2;
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "state_tracking: %s\n", e.what());
+        return 1;
+    }
+    return 1;
+}
+
+}  // namespace state_tracking
+
+int main(int argc, char** argv) { return state_tracking::main(argc, argv); }

@@ -1,0 +1,190 @@
+#include "experiment.hpp"
+
+#include <fprnn/io/files.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/train/interrupt.hpp>
+#include <fprnn/train/progress.hpp>
+
+#include <cstdio>
+
+namespace state_tracking {
+
+namespace {
+
+using json = nlohmann::ordered_json;
+using real = network::real;
+using parameters = fp::parameter_tree<real>;
+
+auto data(const options& o, fp::word_problem::split part) {
+    // Parameters and data must not share random numbers.
+    fp::word_problem problem{.group = fp::finite_group(o.group), .seed = {o.seed + 1}, .part = part};
+    return [problem](fp::view<std::int32_t> tokens, fp::view<std::int32_t> targets, std::uint64_t first) {
+        problem.sample(tokens, targets, first);
+    };
+}
+
+void write_json(const std::filesystem::path& path, const json& j) { fp::write_file(path, j.dump(4) + "\n"); }
+
+const char* text_of(fp::training_end end) {
+    switch (end) {
+        case fp::training_end::steps: return "steps";
+        case fp::training_end::time_limit: return "time_limit";
+        case fp::training_end::stopped: return "signal";
+        case fp::training_end::nonfinite: return "nonfinite";
+    }
+    return "";
+}
+
+fp::training_result train(const options& o, const network& model, parameters& theta, const fp::eigen& backend) {
+    fp::csv_file metrics(o.out / "metrics.csv",
+                         "step,length,loss,token_accuracy,sequence_accuracy,median_iterations,share_converged,learning_rate,"
+                         "gradient_norm,seconds");
+    fp::progress progress(stdout, o.training.steps);
+    const auto observe = [&](const fp::training_step& s) {
+        metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations, s.share_converged,
+                     s.learning_rate, s.gradient_norm, s.seconds});
+        progress.update({.step = s.step,
+                         .sequences = s.sequences,
+                         .loss = s.loss,
+                         .token_accuracy = s.token_accuracy,
+                         .sequence_accuracy = s.sequence_accuracy,
+                         .iterations = s.iterations,
+                         .done = s.done});
+        return !fp::interrupt::requested();
+    };
+    const auto result = fp::train(model, theta, o.training, data(o, fp::word_problem::split::train), observe, backend);
+    if (result.end == fp::training_end::nonfinite)
+        progress.print(result.message + "; going on with the last good parameters");
+    return result;
+}
+
+/// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and C = T are
+/// apart, on sequences of 64 tokens.
+json check_fixed_point(const options& o, const network& model, const parameters& theta, const fp::eigen& backend) {
+    constexpr fp::index length = 64;
+    const auto sample = test_data(o);
+    json check;
+    check["length"] = length;
+    for (const double tolerance : {1e-2, 1e-4, 1e-6}) {
+        const auto at = model.with({o.schedule.length, tolerance, o.schedule.ell_max});
+        const auto e = fp::evaluate(*at, theta, length, o.test_sequences, sample, backend);
+        char name[16];
+        std::snprintf(name, sizeof name, "%.0e", tolerance);
+        check["tolerance"][name] = {{"sequence_accuracy", e.accuracy.sequence},
+                                    {"token_accuracy", e.accuracy.token},
+                                    {"share_converged", e.convergence ? e.convergence->share_converged : 1.0},
+                                    {"median_iterations", e.convergence ? e.convergence->median_iterations : 0.0}};
+    }
+
+    // A whole sequence needs at least as many iterations as a token, and often as many as it has tokens.
+    constexpr double tolerance = 1e-5;
+    const int ell_max = std::max<int>(o.schedule.ell_max, 4 * static_cast<int>(length));
+    const fp::index sequences = std::min<fp::index>(o.test_sequences, 128);
+    fp::tensor<std::int32_t> tokens({sequences, length}), targets({sequences, length});
+    sample(tokens.view(), targets.view(), 0);
+    std::vector<fp::solution<real>> how[2];
+    const auto solve = [&](fp::chunked schedule, int which) {
+        return model.with(schedule)->evaluate(theta, tokens.view(), &how[which], backend);
+    };
+    const auto one = solve(fp::sequential({tolerance, ell_max}), 0);
+    const auto whole = solve(fp::parallel({tolerance, ell_max}), 1);
+    const fp::index classes = one.shape()[2];
+    double largest = 0, differ = 0;
+    for (fp::index i = 0; i < sequences * length; ++i) {
+        const real *a = one.data() + i * classes, *b = whole.data() + i * classes;
+        double apart = 0, size = 0;
+        for (fp::index k = 0; k < classes; ++k) {
+            apart = std::max(apart, static_cast<double>(std::abs(a[k] - b[k])));
+            size = std::max(size, static_cast<double>(std::abs(a[k])));
+        }
+        largest = std::max(largest, apart / (size + 1e-8));
+        differ += std::max_element(a, a + classes) - a != std::max_element(b, b + classes) - b;
+    }
+    check["sequential_and_parallel"] = {
+        {"sequences", sequences},
+        {"tolerance", tolerance},
+        {"largest_relative_difference_of_logits", largest},
+        {"share_of_tokens_with_other_argmax", differ / static_cast<double>(sequences * length)},
+        {"share_converged_sequential", fp::summarise(how[0], length)->share_converged},
+        {"share_converged_parallel", fp::summarise(how[1], length)->share_converged}};
+    return check;
+}
+
+}  // namespace
+
+std::function<void(fp::view<std::int32_t>, fp::view<std::int32_t>, std::uint64_t)> test_data(const options& o) {
+    return data(o, fp::word_problem::split::test);
+}
+
+outcome run(const options& o) {
+    fp::require_writable_folder(o.out, "--out");
+    write_json(o.out / "config.json", to_json(o));
+    const auto model = make_network(o);
+    const fp::eigen backend(o.threads);
+    parameters theta = model->init(fp::seed{o.seed});
+
+    outcome r;
+    r.kind = o.model.kind;
+    r.parameters = theta.size();
+    std::printf("%s on %s at T = %lld: %lld parameters, %d thread%s\n", name_of(r.kind), o.group.c_str(),
+                static_cast<long long>(o.training.length), static_cast<long long>(r.parameters), o.threads,
+                o.threads == 1 ? "" : "s");
+    r.training = train(o, *model, theta, backend);
+
+    fp::csv_file csv(o.out / "accuracy.csv",
+                     "length,token_accuracy,sequence_accuracy,median_iterations,residual,largest_residual,"
+                     "share_converged");
+    const auto tested = model->with(o.test_schedule.value_or(o.schedule));
+    for (const fp::index length : o.test_lengths) {
+        const auto e = fp::evaluate(*tested, theta, length, o.test_sequences, test_data(o), backend);
+        const auto& c = e.convergence;
+        const auto cell = [&](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
+        csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),
+                 cell(&fp::convergence_summary::median_residual), cell(&fp::convergence_summary::largest_residual),
+                 cell(&fp::convergence_summary::share_converged)});
+        r.table.push_back(e);
+    }
+
+    json& s = r.summary;
+    s["group"] = o.group;
+    s["model"] = o.model_name;
+    s["train_length"] = o.training.length;
+    s["parameters"] = r.parameters;
+    s["steps"] = r.training.steps;
+    s["ended_by"] = text_of(r.training.end);
+    if (!r.training.message.empty()) s["message"] = r.training.message;
+    s["training_seconds"] = r.training.seconds;
+    s["training_tokens_per_second"] =
+        static_cast<double>(r.training.steps * o.training.batch * o.training.length) / r.training.seconds;
+    s["test_sequences"] = o.test_sequences;
+    double least_converged = 1;
+    for (const auto& e : r.table) {
+        const std::string length = std::to_string(e.length);
+        s["sequence_accuracy"][length] = e.accuracy.sequence;
+        s["token_accuracy"][length] = e.accuracy.token;
+        if (!e.convergence) continue;
+        s["median_iterations"][length] = e.convergence->median_iterations;
+        least_converged = std::min(least_converged, e.convergence->share_converged);
+    }
+    if (model->has_fixed_point()) {
+        s["share_converged"] = least_converged;
+        if (!o.test_schedule) s["fixed_point_check"] = check_fixed_point(o, *model, theta, backend);
+    }
+    write_json(o.out / "summary.json", s);
+    return r;
+}
+
+void print_table(const outcome& r) {
+    std::printf("\n%s, %lld steps in %s\n", name_of(r.kind), static_cast<long long>(r.training.steps),
+                fp::duration_text(r.training.seconds).c_str());
+    std::printf("%8s %10s %10s %12s %11s\n", "length", "sequences", "tokens", "iterations", "converged");
+    for (const auto& e : r.table) {
+        std::printf("%8lld %10.4f %10.4f", static_cast<long long>(e.length), e.accuracy.sequence, e.accuracy.token);
+        if (e.convergence)
+            std::printf(" %12g %11.4f", e.convergence->median_iterations, e.convergence->share_converged);
+        std::printf("\n");
+    }
+    std::fflush(stdout);
+}
+
+}  // namespace state_tracking

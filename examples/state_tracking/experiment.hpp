@@ -1,0 +1,33 @@
+#pragma once
+
+#include "options.hpp"
+
+#include <fprnn/train/evaluate.hpp>
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+
+namespace state_tracking {
+
+/// One model, trained and evaluated.
+struct outcome {
+    architecture::block kind{};
+    fp::index parameters = 0;
+    fp::training_result training;
+    std::vector<fp::evaluation> table;  ///< one of each test length
+    nlohmann::ordered_json summary;     ///< as in the model's summary.json
+};
+
+/// Trains and evaluates one model and writes config.json, metrics.csv, accuracy.csv and summary.json into o.out.
+/// A signal ends the training early; numbers that are not finite do, too, and outcome.training says so. Both ways the
+/// model is evaluated as it then is.
+outcome run(const options& o);
+
+/// The test sequences of a model's group.
+std::function<void(fp::view<std::int32_t>, fp::view<std::int32_t>, std::uint64_t)> test_data(const options& o);
+
+/// Prints a table of accuracy against length, with a title.
+void print_table(const outcome& r);
+
+}  // namespace state_tracking

@@ -1,0 +1,335 @@
+#include "options.hpp"
+
+#include <fprnn/io/files.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/version.hpp>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include <charconv>
+#include <set>
+#include <sstream>
+
+namespace state_tracking {
+
+namespace {
+
+#define FPRNN_TEXT_OF(x) #x
+#define FPRNN_TEXT(x) FPRNN_TEXT_OF(x)
+constexpr const char* version =
+    FPRNN_TEXT(FPRNN_VERSION_MAJOR) "." FPRNN_TEXT(FPRNN_VERSION_MINOR) "." FPRNN_TEXT(FPRNN_VERSION_PATCH);
+
+/// The group that ./run compares on.
+constexpr const char* default_group = "A5";
+constexpr double interpolation_seconds = 240;
+constexpr fp::index most_tokens = 1 << 20;
+
+[[noreturn]] void refuse(const std::string& option, const std::string& expected, const std::string& got) {
+    throw fp::argument_error(option + ": expected " + expected + ", got '" + got + "'");
+}
+
+/// The whole text as a number, or nothing.
+template <class N>
+std::optional<N> number(std::string_view text) {
+    N value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+struct whole {
+    fp::index least = 1, most = fp::index{1} << 40;
+
+    fp::index operator()(const std::string& option, const std::string& text) const {
+        const auto value = number<fp::index>(text);
+        if (!value || *value < least || *value > most)
+            refuse(option, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), text);
+        return *value;
+    }
+};
+
+double positive(const std::string& option, const std::string& text) {
+    const auto value = number<double>(text);
+    if (!value || !std::isfinite(*value) || !(*value > 0)) refuse(option, "a positive number", text);
+    return *value;
+}
+
+/// "16,32,50-60": lengths and ranges of them, sorted.
+std::vector<fp::index> lengths(const std::string& option, const std::string& text) {
+    const std::string expected =
+        "lengths from 1 to " + std::to_string(most_tokens) + " such as 16,32,64 or ranges such as 2-50";
+    std::set<fp::index> all;
+    std::string_view rest = text;
+    for (bool more = true; more;) {
+        const std::size_t comma = rest.find(',');
+        const std::string_view part = rest.substr(0, comma);
+        more = comma != std::string_view::npos;
+        if (more) rest.remove_prefix(comma + 1);
+        const std::size_t dash = part.find('-');
+        const auto first = number<fp::index>(part.substr(0, dash));
+        const auto last = dash == std::string_view::npos ? first : number<fp::index>(part.substr(dash + 1));
+        if (!first || !last || *first < 1 || *last < *first || *last > most_tokens) refuse(option, expected, text);
+        for (fp::index n = *first; n <= *last; ++n) all.insert(n);
+    }
+    return {all.begin(), all.end()};
+}
+
+fp::index chunk_length(const std::string& option, const std::string& text) {
+    if (text == "parallel") return fp::whole_sequence;
+    if (text == "sequential") return 1;
+    const auto value = number<fp::index>(text);
+    if (!value || *value < 1) refuse(option, "parallel, sequential or a chunk length of at least 1 token", text);
+    return *value;
+}
+
+template <class V, std::size_t N>
+V one_of(const std::string& option, const std::string& text, const std::pair<const char*, V> (&choices)[N]) {
+    std::string expected;
+    for (const auto& [name, value] : choices) {
+        if (text == name) return value;
+        expected += (expected.empty() ? "" : ", ") + std::string(name);
+    }
+    refuse(option, "one of " + expected, text);
+}
+
+/// Lines of at most 84 columns, for --help.
+std::string wrapped(const std::string& text) {
+    std::string result, word;
+    std::size_t column = 0;
+    std::istringstream words(text);
+    while (words >> word) {
+        const bool fits = column + 1 + word.size() <= 84;
+        if (column > 0) result += fits ? ' ' : '\n';
+        column = (column > 0 && fits ? column + 1 : 0) + word.size();
+        result += word;
+    }
+    return result;
+}
+
+constexpr std::pair<const char*, architecture::block> models[] = {{"fp-mamba", architecture::block::fp_mamba},
+                                                                  {"fp-rnn", architecture::block::fp_rnn},
+                                                                  {"mamba", architecture::block::mamba}};
+constexpr std::pair<const char*, int> reflections[] = {{"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}};
+constexpr std::pair<const char*, int> scales[] = {{"1", 1}, {"2", 2}};
+constexpr std::pair<const char*, bool> adjoints[] = {{"one-step", true}, {"implicit", false}};
+constexpr std::pair<const char*, job> figures[] = {{"interpolation", job::interpolation}};
+
+constexpr const char* description =
+    "Trains a fixed-point recurrent network on the word problem of a finite group: read a sequence of elements and "
+    "name "
+    "the product so far after each. Writes config.json, metrics.csv, accuracy.csv, summary.json and a figure. Ctrl-C "
+    "ends the training; the model is then evaluated and everything is written. A second Ctrl-C ends the program.";
+
+/// Defaults that differ between the jobs, where the user was silent.
+void fill_in(options& o, const std::set<std::string>& given) {
+    const auto silent = [&](const char* option) { return !given.contains(option); };
+    o.time_limit_given = !silent("--time-limit");
+    if (silent("--group")) o.group = default_group;
+    if (o.job == job::interpolation) {
+        if (silent("--test-lengths")) o.test_lengths = lengths("--test-lengths", "2-50");
+        if (silent("--time-limit")) o.training.time_limit = interpolation_seconds;
+        if (silent("--schedule")) o.schedule.length = fp::whole_sequence;
+        if (silent("--adjoint")) o.one_step = true;
+        if (silent("--test-sequences")) o.test_sequences = 512;
+    }
+    if (o.test_lengths.empty())
+        o.test_lengths =
+            lengths("--test-lengths", o.job == job::compare ? "4,8,12,16,24,32,48,64,96,128" : "16,32,64,128");
+    if (silent("--curriculum")) o.training.first_length = std::min(o.training.first_length, o.training.length);
+    o.training.warmup_steps = std::min<fp::index>(200, o.training.steps / 4);
+}
+
+/// What no option can say alone. Nothing is trained before all of it is known.
+void check_together(const options& o) {
+    fp::index order = 0;
+    try {
+        order = fp::finite_group(o.group).order();
+    } catch (const fp::argument_error& e) {
+        throw fp::argument_error(std::string("--group: ") + e.what());
+    }
+    if (o.model.reflections > o.model.size.d_inner && o.model.kind != architecture::block::mamba)
+        refuse("--reflections", "at most --d-inner = " + std::to_string(o.model.size.d_inner),
+               std::to_string(o.model.reflections));
+    if (o.training.first_length > o.training.length)
+        refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
+               std::to_string(o.training.first_length));
+    if (o.training.batch > most_tokens / o.training.length)
+        refuse("--batch", "at most " + std::to_string(most_tokens) + " tokens a step, that is --batch times --length",
+               std::to_string(o.training.batch) + " times " + std::to_string(o.training.length));
+    if (o.job != job::one && o.model.kind != architecture::block::fp_mamba)
+        refuse("--model", "fp-mamba, because --compare and --figure choose the models themselves", o.model_name);
+    fp::require(order >= 1, "--group", [] { return "is empty"; });
+    fp::require_writable_folder(o.out, "--out");
+}
+
+}  // namespace
+
+const char* name_of(architecture::block kind) {
+    switch (kind) {
+        case architecture::block::fp_mamba: return "FP-Mamba";
+        case architecture::block::fp_rnn: return "FP-RNN";
+        case architecture::block::mamba: return "Mamba";
+    }
+    return "";
+}
+
+std::optional<options> read_options(int argc, char** argv) {
+    options o;
+    std::set<std::string> given;
+    CLI::App app(wrapped(description), "state_tracking");
+    app.get_formatter()->column_width(34);
+
+    const auto add = [&](const std::string& name, const std::string& type, const std::string& text,
+                         const std::string& default_text, auto&& read) {
+        app.add_option_function<std::string>(
+               name,
+               [&given, name, read](const std::string& value) {
+                   read(name, value);
+                   given.insert(name);
+               },
+               wrapped(text + (default_text.empty() ? "" : " [" + default_text + "]")))
+            ->type_name(type)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    };
+    // Each option reads its text into its place by a function that names it when it refuses.
+    const auto into = [](auto& place, auto read) {
+        return [&place, read](const std::string& name, const std::string& text) {
+            place = static_cast<std::remove_reference_t<decltype(place)>>(read(name, text));
+        };
+    };
+    const auto as_text = [](const std::string&, const std::string& text) { return text; };
+    const auto choice = [](const auto& choices) {
+        return [&choices](const std::string& name, const std::string& text) { return one_of(name, text, choices); };
+    };
+
+    auto& size = o.model.size;
+    add("--group", "GROUP", "S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5", default_group,
+        into(o.group, as_text));
+    add("--model", "MODEL", "fp-mamba, fp-rnn or mamba", "fp-mamba",
+        [&](const std::string& name, const std::string& text) {
+            o.model.kind = one_of(name, text, models);
+            o.model_name = text;
+        });
+    add("--layers", "N", "residual blocks", "1", into(size.layers, whole{1, 1000}));
+    add("--d-model", "N", "channels between blocks", "64", into(size.d_model, whole{1, 1 << 16}));
+    add("--d-inner", "N", "channels inside of a block", "64", into(size.d_inner, whole{1, 1 << 16}));
+    add("--d-state", "N", "rows of the matrix state (fp-mamba, mamba)", "16", into(size.d_state, whole{1, 1 << 12}));
+    add("--reflections", "R", "1, 2, 4 or 8 Householder reflections in Q, at most --d-inner", "4",
+        into(o.model.reflections, choice(reflections)));
+    add("--reflection-scale", "S", "1 (paper) or 2 (the authors' code) times sigmoid as the reflections' alpha", "1",
+        into(o.model.reflection_scale, choice(scales)));
+
+    add("--length", "T", "training length in tokens", "16", into(o.training.length, whole{1, most_tokens}));
+    o.training.first_length = 2;
+    add("--curriculum", "T",
+        "tokens of the first sequences; they grow to --length as they are learnt. --length itself: no curriculum", "2",
+        into(o.training.first_length, whole{1, most_tokens}));
+    add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more", "128", into(o.training.batch, whole{1, most_tokens}));
+    o.training.steps = 12000;
+    add("--steps", "N", "training steps", "12000", into(o.training.steps, whole{1}));
+    add("--time-limit", "SECONDS",
+        "training ends by then; the learning rate falls with the time when that is faster than with the steps",
+        "none; compare: 240 for FP-Mamba, 60 for Mamba; interpolation: 240 for each curve",
+        into(o.training.time_limit, positive));
+    add("--learning-rate", "RATE", "peak of AdamW's rate, after 200 steps of warm-up and before a cosine decay",
+        "0.003", into(o.training.optimiser.learning_rate, positive));
+
+    add("--schedule", "HOW", "parallel (the whole sequence), sequential (token by token) or a chunk length in tokens",
+        "sequential; interpolation: parallel", into(o.schedule.length, chunk_length));
+    add("--tolerance", "TOL", "a fixed point is reached when its relative residual is below", "1e-4",
+        into(o.schedule.tolerance, positive));
+    add("--ell-max", "N", "most iterations for a chunk; interpolation: for tests only", "100",
+        into(o.schedule.ell_max, whole{1, 1000000}));
+    add("--adjoint", "HOW", "gradient: implicit (exact, solved to --tolerance) or one-step (the paper's practice)",
+        "implicit; interpolation: one-step", into(o.one_step, choice(adjoints)));
+
+    add("--test-lengths", "LIST", "lengths in tokens to evaluate at, such as 16,32,64 or 2-50",
+        "16,32,64,128; compare: 4 to 128; interpolation: 2-50", into(o.test_lengths, lengths));
+    add("--test-sequences", "N", "sequences for each test length", "1024; interpolation: 512",
+        into(o.test_sequences, whole{1, 1 << 24}));
+
+    add("--seed", "N", "of parameters and data; equal seeds give equal bits for any --threads", "0",
+        into(o.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
+    o.threads = fp::eigen::default_threads();
+    add("--threads", "N", "threads", "one a core: " + std::to_string(o.threads), into(o.threads, whole{1, 1024}));
+    add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_text));
+
+    bool compare = false;
+    app.add_flag("--compare", compare, "train FP-Mamba and Mamba in turn and draw both");
+    add("--figure", "NAME", "interpolation: FP-Mamba trained with at most 2, 4, 8 and 16 iterations", "",
+        into(o.job, choice(figures)));
+    app.set_version_flag("--version", std::string("fprnn ") + version);
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& e) {
+        app.exit(e);
+        return std::nullopt;
+    } catch (const CLI::ExtrasError&) {
+        const auto rest = app.remaining();
+        refuse(rest.empty() ? "options" : rest.front(), "an option of --help", rest.empty() ? "" : rest.front());
+    } catch (const CLI::ParseError& e) {
+        throw fp::argument_error(e.what());
+    }
+    if (compare) {
+        if (o.job != job::one) refuse("--figure", "to stand without --compare", "both");
+        o.job = job::compare;
+    }
+    fill_in(o, given);
+    check_together(o);
+    size.vocabulary = size.classes = fp::finite_group(o.group).order();
+    return o;
+}
+
+std::unique_ptr<network> make_network(const options& o) {
+    switch (o.model.kind) {
+        case architecture::block::fp_mamba: return make_fp_mamba(o.model, o.schedule, o.adjoint());
+        case architecture::block::fp_rnn: return make_fp_rnn(o.model, o.schedule, o.adjoint());
+        case architecture::block::mamba: return make_mamba(o.model, o.schedule, o.adjoint());
+    }
+    return nullptr;
+}
+
+nlohmann::ordered_json to_json(const options& o) {
+    const auto& t = o.training;
+    nlohmann::ordered_json j;
+    j["version"] = version;
+    j["group"] = o.group;
+    j["model"] = o.model_name;
+    j["layers"] = o.model.size.layers;
+    j["d_model"] = o.model.size.d_model;
+    j["d_inner"] = o.model.size.d_inner;
+    j["d_state"] = o.model.size.d_state;
+    j["reflections"] = o.model.reflections;
+    j["reflection_scale"] = o.model.reflection_scale;
+    j["length"] = t.length;
+    j["curriculum"] = t.first_length;
+    j["batch"] = t.batch;
+    j["steps"] = t.steps;
+    j["time_limit"] = std::isfinite(t.time_limit) ? nlohmann::ordered_json(t.time_limit) : nullptr;
+    j["learning_rate"] = t.optimiser.learning_rate;
+    j["beta1"] = t.optimiser.beta1;
+    j["beta2"] = t.optimiser.beta2;
+    j["weight_decay"] = t.optimiser.weight_decay;
+    j["warmup_steps"] = t.warmup_steps;
+    j["decay"] = "cosine";
+    j["max_norm"] = t.max_norm;
+    if (o.schedule.length == fp::whole_sequence)
+        j["schedule"] = "parallel";
+    else if (o.schedule.length == 1)
+        j["schedule"] = "sequential";
+    else
+        j["schedule"] = o.schedule.length;
+    j["tolerance"] = o.schedule.tolerance;
+    j["ell_max"] = o.schedule.ell_max;
+    j["adjoint"] = o.one_step ? "one-step" : "implicit";
+    j["test_lengths"] = o.test_lengths;
+    j["test_sequences"] = o.test_sequences;
+    j["seed"] = o.seed;
+    j["threads"] = o.threads;
+    j["out"] = o.out.string();
+    return j;
+}
+
+}  // namespace state_tracking

@@ -1,0 +1,66 @@
+#pragma once
+
+#include "network.hpp"
+
+#include <fprnn/train/trainer.hpp>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace state_tracking {
+
+/// What the program does.
+enum class job {
+    one,            ///< trains and evaluates one model
+    compare,        ///< FP-Mamba and Mamba on one group, side by side
+    interpolation,  ///< the paper's Figure 1: FP-Mamba at several ℓ_max
+};
+
+/// What --compare trains for, unless a time limit is given.
+inline constexpr double fp_mamba_seconds = 240, mamba_seconds = 60;
+
+/// Everything that can be asked for on the command line, checked.
+struct options {
+    state_tracking::job job = job::one;
+
+    std::string group;
+    architecture model{};
+    std::string model_name = "fp-mamba";
+    std::uint64_t seed = 0;
+
+    fp::training_options training{};
+    fp::chunked schedule{.length = 1, .tolerance = 1e-4, .ell_max = 100};
+    bool one_step = false;
+
+    std::optional<fp::chunked> test_schedule{};  ///< when tests are not solved as training is
+    std::vector<fp::index> test_lengths;
+    fp::index test_sequences = 1024;
+
+    int threads = 1;
+    std::filesystem::path out = "out";
+
+    bool time_limit_given = false;  ///< otherwise --compare has one for each of its models
+
+    fp::adjoint adjoint() const {
+        if (one_step) return fp::one_step{};
+        return fp::implicit{.tolerance = schedule.tolerance, .ell_max = 100};
+    }
+};
+
+/// Reads and checks the command line. None when only help or the version was asked for and printed.
+/// Errors: fprnn::argument_error with one line that names option, expected and got. The output folder is made.
+std::optional<options> read_options(int argc, char** argv);
+
+std::unique_ptr<network> make_network(const options& o);
+
+/// All options, as they are written to config.json.
+nlohmann::ordered_json to_json(const options& o);
+
+const char* name_of(architecture::block kind);
+
+}  // namespace state_tracking

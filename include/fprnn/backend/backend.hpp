@@ -1,0 +1,53 @@
+#pragma once
+
+#include <fprnn/core/host_device.hpp>
+#include <fprnn/core/parallel.hpp>
+#include <fprnn/core/small_array.hpp>
+#include <fprnn/core/tensor.hpp>
+
+#include <concepts>
+
+namespace fprnn {
+
+/// A row-major matrix inside a larger buffer: `rows` rows of `columns` numbers, `stride` apart.
+template <class T>
+struct matrix {
+    T* data;
+    index rows;
+    index columns;
+    index stride;
+};
+
+/// A team executes one row of channels together: on the CPU a loop over packs, on a GPU a block of threads. Kernel
+/// bodies are written once against it; a body receives a lane, which loads and stores its share of the channels.
+///
+///     team::each(D, body)       body(lane) for all channels
+///     team::sum<K>(D, body)     K sums over the channels of what body(lane) returns, in a fixed order
+///     team::max(D, body)        the largest; NaN when one of them is not finite, −∞ when there are none
+template <class Team, class T>
+concept team_of = requires(index n) {
+    Team::each(n, [](auto lane) { lane.store(static_cast<T*>(nullptr), lane.load(static_cast<const T*>(nullptr))); });
+    { Team::template sum<1>(n, [](auto lane) { return small_array{lane.load(static_cast<const T*>(nullptr))}; })[0] }
+        -> std::convertible_to<T>;
+    { Team::max(n, [](auto lane) { return lane.load(static_cast<const T*>(nullptr)); }) } -> std::convertible_to<T>;
+};
+
+/// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on
+/// the number of threads nor on the other sequences of the batch, because every product has the same number of rows and
+/// every tile is processed in one fixed order.
+///
+///     multiply(Y, X, W, overwrite)       Y = X Wᵀ or Y += X Wᵀ        X [r,k], W [n,k], Y [r,n]
+///     multiply_back(X̄, Ȳ, W, overwrite)  X̄ = Ȳ W or X̄ += Ȳ W
+///     multiply_weights(W̄, Ȳ, X)          W̄ += Ȳᵀ X
+///     for_each(n, body)                  body(i) for i in [0,n), on any thread
+template <class B, class T>
+concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, index n) {
+    requires team_of<typename B::template team<T>, T>;
+    { B::tile } -> std::convertible_to<index>;
+    B::multiply(y, x, x, true);
+    B::multiply_back(y, x, x, true);
+    B::multiply_weights(y, x, x);
+    backend.for_each(n, [](index) {});
+};
+
+}  // namespace fprnn

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <fprnn/core/tensor.hpp>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+namespace fprnn {
+
+/// Hands out consecutive arrays of one buffer, each on a cache line. Without a buffer it only counts, so that the same
+/// code first measures and then lays out.
+template <class T>
+class arena {
+public:
+    explicit arena(T* base = nullptr) : base_(base) {}
+
+    T* take(index n) {
+        T* p = base_ ? base_ + used_ : nullptr;
+        constexpr index line = 64 / static_cast<index>(sizeof(T));
+        used_ += (n + line - 1) / line * line;
+        return p;
+    }
+    index used() const { return used_; }
+
+private:
+    T* base_;
+    index used_ = 0;
+};
+
+/// Buffers that are used again, the smallest that fits first: after the first step of a training loop no memory is asked for.
+template <class T>
+class scratch_pool {
+public:
+    /// A buffer of at least n numbers, not initialised, given back at the end of its life.
+    class lease {
+    public:
+        lease(scratch_pool& pool, index n) : pool_(pool), memory_(pool.take(static_cast<std::size_t>(n))) {}
+        ~lease() { pool_.give(std::move(memory_)); }
+        lease(const lease&) = delete;
+        lease& operator=(const lease&) = delete;
+        T* data() { return memory_.data(); }
+
+    private:
+        scratch_pool& pool_;
+        buffer<T> memory_;
+    };
+
+private:
+    buffer<T> take(std::size_t n) {
+        buffer<T> memory;
+        {
+            std::lock_guard lock(mutex_);
+            auto best = free_.end();
+            for (auto it = free_.begin(); it != free_.end(); ++it)
+                if (it->size() >= n && (best == free_.end() || it->size() < best->size())) best = it;
+            if (best == free_.end() && !free_.empty())
+                best = std::max_element(free_.begin(), free_.end(),
+                                        [](const auto& a, const auto& b) { return a.size() < b.size(); });
+            if (best != free_.end()) {
+                memory = std::move(*best);
+                free_.erase(best);
+            }
+        }
+        if (memory.size() < n) {
+            memory.clear();
+            memory.resize(n);
+        }
+        return memory;
+    }
+    void give(buffer<T> memory) {
+        std::lock_guard lock(mutex_);
+        free_.push_back(std::move(memory));
+    }
+
+    std::mutex mutex_;
+    std::vector<buffer<T>> free_;
+};
+
+}  // namespace fprnn

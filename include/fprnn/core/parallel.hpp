@@ -1,0 +1,105 @@
+#pragma once
+
+#include <fprnn/core/shape.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+namespace fprnn {
+
+/// Threads that share the index range of one parallel loop at a time. Which thread takes which index is not fixed:
+/// work that must give the same bits for any number of threads writes to memory of its own for every index.
+class thread_pool {
+public:
+    /// `threads` counts the calling thread; 1 starts none.
+    explicit thread_pool(int threads) {
+        require(threads >= 1, "thread_pool", [&] {
+            return "threads must be at least 1, got " + std::to_string(threads);
+        });
+        for (int i = 1; i < threads; ++i)
+            workers_.emplace_back([this](std::stop_token stop) { serve(stop); });
+    }
+    thread_pool(const thread_pool&) = delete;
+    thread_pool& operator=(const thread_pool&) = delete;
+
+    int threads() const { return static_cast<int>(workers_.size()) + 1; }
+
+    /// Calls body(i) for every i in [0,n), the caller taking part. Returns when all are done and rethrows the first
+    /// exception; indices not begun by then are skipped. Loops must not be nested.
+    template <class Body>
+    void for_each(index n, Body&& body) {
+        if (n <= 0) return;
+        if (workers_.empty() || n == 1) {
+            for (index i = 0; i < n; ++i) body(i);
+            return;
+        }
+        loop work{n, const_cast<void*>(static_cast<const void*>(std::addressof(body))),
+                  [](void* f, index i) { (*static_cast<std::remove_reference_t<Body>*>(f))(i); }};
+        {
+            std::lock_guard lock(mutex_);
+            current_ = &work;
+            ++generation_;
+        }
+        wake_.notify_all();
+        work.run();
+        {
+            std::unique_lock lock(mutex_);
+            current_ = nullptr;
+            idle_.wait(lock, [&] { return running_ == 0; });
+        }
+        if (work.failure) std::rethrow_exception(work.failure);
+    }
+
+private:
+    struct loop {
+        index n;
+        void* body;
+        void (*call)(void*, index);
+        std::atomic<index> next{0};
+        std::mutex failure_mutex{};
+        std::exception_ptr failure{};
+
+        void run() {
+            for (index i = next.fetch_add(1); i < n; i = next.fetch_add(1)) {
+                try {
+                    call(body, i);
+                } catch (...) {
+                    std::lock_guard lock(failure_mutex);
+                    if (!failure) failure = std::current_exception();
+                    next = n;
+                }
+            }
+        }
+    };
+
+    void serve(std::stop_token stop) {
+        std::uint64_t seen = 0;
+        std::unique_lock lock(mutex_);
+        while (wake_.wait(lock, stop, [&] { return generation_ != seen; })) {
+            seen = generation_;
+            loop* work = current_;
+            if (!work) continue;
+            ++running_;
+            lock.unlock();
+            work->run();
+            lock.lock();
+            if (--running_ == 0) idle_.notify_one();
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable_any wake_;
+    std::condition_variable_any idle_;
+    loop* current_ = nullptr;
+    std::uint64_t generation_ = 0;
+    int running_ = 0;
+    std::vector<std::jthread> workers_;
+};
+
+}  // namespace fprnn

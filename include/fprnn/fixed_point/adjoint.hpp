@@ -1,0 +1,37 @@
+#pragma once
+
+#include <fprnn/core/error.hpp>
+
+#include <cmath>
+#include <string>
+#include <variant>
+
+namespace fprnn {
+
+/// The vjp of f at the fixed point, nothing through ∂f/∂y: the paper's practice, k = 0       (sec. optimizing-fp-rnns).
+/// The same for every schedule.
+struct one_step {};
+
+/// The exact gradient, J_x^* = (I − J_h^*)^{-1} J_x(h^*) (eq. hyper-grad), chunk by chunk in reverse time:
+/// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄, solved by iteration until ‖Δw‖_∞ / (‖w‖_∞ + ε) < tolerance, or ell_max times.
+struct implicit {
+    double tolerance = 1e-5;
+    int ell_max = 200;
+};
+
+/// Back through every iteration: what tests measure the others against. Costs ℓ* evaluations and keeps ℓ* iterates of one
+/// chunk at a time.
+struct unrolled {};
+
+/// How a fixed point is differentiated, independent of how it was found.
+using adjoint = std::variant<one_step, implicit, unrolled>;
+
+inline void validate(const adjoint& a) {
+    if (const auto* i = std::get_if<implicit>(&a)) {
+        require(i->tolerance > 0 && std::isfinite(i->tolerance), "implicit",
+                [&] { return "tolerance must be positive and finite, got " + std::to_string(i->tolerance); });
+        require(i->ell_max >= 1, "implicit", [&] { return "ell_max must be at least 1, got " + std::to_string(i->ell_max); });
+    }
+}
+
+}  // namespace fprnn

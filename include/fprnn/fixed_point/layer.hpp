@@ -1,0 +1,438 @@
+#pragma once
+
+#include <fprnn/backend/eigen.hpp>
+#include <fprnn/fixed_point/solve.hpp>
+#include <fprnn/tape/tape.hpp>
+
+#include <memory>
+
+namespace fprnn {
+
+/// An expression with a schedule and an adjoint: [B,T,d_in] → [B,T,width], solved at its fixed point.
+///
+///     auto layer = fixed_point(f, chunked{.length = 1}, implicit{});
+///     auto theta = init<float>(layer, {.d_in = 64, .d_inner = 128}, seed{0});
+///     auto sol   = layer(theta, x);                     // .value, .status, .iterations … per sequence
+///     auto next  = layer(theta, x_next, sol.carry);     // goes on where the first call ended
+template <class Root>
+class layer {
+public:
+    using program = fprnn::program<Root>;
+    /// An argument that converts instead of deducing.
+    template <class A>
+    using same = std::type_identity_t<A>;
+    static constexpr bool has_fixed_point = !std::same_as<typename program::fixed_point, void>;
+
+    chunked schedule;
+    fprnn::adjoint adjoint;
+
+    explicit layer(Root, chunked s = {}, fprnn::adjoint a = implicit{}) : schedule(s), adjoint(a) {
+        schedule.validate();
+        validate(adjoint);
+    }
+
+    /// The parameters that the expression declares, in order. Errors: a width below 1, sizes that a node refuses.
+    static std::vector<parameter_spec> declare(const dims& size) {
+        size.validate();
+        std::vector<parameter_spec> specs;
+        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::check(size); });
+        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::declare(size, specs); });
+        return specs;
+    }
+    static index output_width(const dims& size) { return rule<Root>::width(size); }
+    /// Numbers that a sequence's carry holds: scan states, last tokens.
+    static index carry_width(const dims& size) {
+        index n = 0;
+        for_each_node(typename program::nodes{}, [&]<class E>() { n += rule<E>::carry(size); });
+        return n;
+    }
+
+    /// The widths are read off the parameters' own tree when it was made by init(layer, …).
+    template <class T, class Backend = eigen>
+    solution<T> operator()(const layer_parameters<T>& theta, view<const T> x, view<const T> carry = {},
+                           Backend backend = {}) const {
+        return run<T>(theta.size, theta.data(), x, carry, backend, nullptr);
+    }
+    template <class T, class Backend = eigen>
+    solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
+                           Backend backend = {}) const {
+        return run<T>(theta.size, theta.data(), x.view(), carry.empty() ? view<const T>{} : carry.view(), backend,
+                      nullptr);
+    }
+
+    /// What the backward pass reads: one record, whatever the number of iterations.
+    template <class T>
+    struct record {
+        dims size;
+        const T* parameters = nullptr;
+        index kept_per_tile = 0;
+        buffer<T> kept;
+        convergence adjoint_convergence{0};
+        work_counters adjoint_work;
+        index bytes() const { return static_cast<index>(kept.size() * sizeof(T)); }
+    };
+
+    /// y = layer(x); fills `keep` when it is given. Errors: shapes, sizes, an expression's T or B may be 0.
+    template <class T, class Backend>
+    solution<T> run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry,
+                    Backend& backend, record<T>* keep) const {
+        require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer", [&] {
+            return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string();
+        });
+        const index B = x.shape()[0], tokens = x.shape()[1], carried = carry_width(size);
+        require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
+            return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
+        });
+        solution<T> result;
+        static_cast<convergence&>(result) = convergence(B);
+        result.value = tensor<T>({B, tokens, output_width(size)});
+        result.carry = tensor<T>({B, carried});
+        if (carry.data()) std::copy(carry.begin(), carry.end(), result.carry.begin());
+        if (B == 0 || tokens == 0) {
+            if (keep) *keep = {size, parameters, 0, {}, convergence(B), {}};
+            return result;
+        }
+
+        constexpr index tile = Backend::tile;
+        const index tiles = (B + tile - 1) / tile;
+        const auto starts = parameter_starts(size);
+        const auto [scratch_size, kept_size] = measure<T, Backend>(size, tokens, pass::forward);
+        if (keep) {
+            keep->size = size;
+            keep->parameters = parameters;
+            keep->kept_per_tile = kept_size;
+            keep->kept.resize(static_cast<std::size_t>(tiles * kept_size));
+        }
+        std::vector<work_counters> work(static_cast<std::size_t>(tiles));
+        auto& pool = scratch<T>();
+        backend.for_each(tiles, [&](index i) {
+            const index first = i * tile, sequences = std::min(tile, B - first);
+            typename scratch_pool<T>::lease memory(pool, scratch_size + (keep ? 0 : kept_size));
+            tile_frame<T, Backend> f = make_frame<T, Backend>(size, tokens, pass::forward, starts, parameters);
+            arena<T> scratch_arena(memory.data());
+            arena<T> kept_arena(keep ? keep->kept.data() + i * kept_size : memory.data() + scratch_size);
+            extras<T> extra = lay_out(f, scratch_arena, kept_arena);
+            forward(f, extra, x, result, first, sequences);
+            work[static_cast<std::size_t>(i)] = f.work;
+        });
+        for (const auto& w : work) result.work += w;
+        return result;
+    }
+
+    /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
+    template <class T, class Backend>
+    void back(record<T>& kept, same<view<const T>> x, same<view<const T>> y_bar, same<view<T>> x_bar, T* gradient,
+              Backend& backend) const {
+        const index B = x.shape()[0], tokens = x.shape()[1];
+        if (B == 0 || tokens == 0) return;
+        constexpr index tile = Backend::tile;
+        const index tiles = (B + tile - 1) / tile, parameters = parameter_count(kept.size);
+        const auto starts = parameter_starts(kept.size);
+        const auto [scratch_size, kept_size] = measure<T, Backend>(kept.size, tokens, pass::backward);
+        // Tiles are summed in a fixed number of groups, so that any number of threads adds in one order.
+        const index groups = std::min(gradient_groups, tiles);
+        auto& pool = scratch<T>();
+        typename scratch_pool<T>::lease partial(pool, groups * parameters);
+        kept.adjoint_convergence = convergence(B);
+        std::vector<work_counters> work(static_cast<std::size_t>(groups));
+        backend.for_each(groups, [&](index g) {
+            T* group_gradient = partial.data() + g * parameters;
+            std::fill_n(group_gradient, parameters, T(0));
+            typename scratch_pool<T>::lease memory(pool, scratch_size);
+            for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
+                const index first = i * tile, sequences = std::min(tile, B - first);
+                tile_frame<T, Backend> f =
+                    make_frame<T, Backend>(kept.size, tokens, pass::backward, starts, kept.parameters);
+                f.gradient = group_gradient;
+                arena<T> scratch_arena(memory.data());
+                arena<T> kept_arena(kept.kept.data() + i * kept_size);
+                extras<T> extra = lay_out(f, scratch_arena, kept_arena);
+                backward(f, extra, x, y_bar, x_bar, first, sequences, kept.adjoint_convergence);
+                work[static_cast<std::size_t>(g)] += f.work;
+            }
+        });
+        kept.adjoint_work = {};
+        for (const auto& w : work) kept.adjoint_work += w;
+        constexpr index block = 4096;
+        backend.for_each((parameters + block - 1) / block, [&](index i) {
+            for (index j = i * block; j < std::min(parameters, (i + 1) * block); ++j)
+                for (index g = 0; g < groups; ++g) gradient[j] += partial.data()[g * parameters + j];
+        });
+    }
+
+    /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
+    /// `how`, when given, receives the convergence of the solve.
+    template <class T, class Backend>
+    variable operator()(tape<T, Backend>& t, const dims& size, const std::string& prefix, variable x,
+                        solution<T>* how = nullptr) const {
+        const index offset = parameter_offset(t.parameters(), size, prefix);
+        auto kept = std::make_shared<record<T>>();
+        solution<T> result =
+            run<T>(size, t.parameters().data() + offset, t.value(x).view(), {}, t.backend(), kept.get());
+        const variable y = t.record(std::move(result.value), [=, *this](tape<T, Backend>& tp, variable self) {
+            back<T>(*kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
+                    tp.parameter_bars().data() + offset, tp.backend());
+        });
+        if (how) {
+            *how = std::move(result);
+            how->adjoint = std::shared_ptr<const convergence>(kept, &kept->adjoint_convergence);
+        }
+        return y;
+    }
+
+    /// Where the parameters "prefix…" of this layer begin in a tree.
+    template <class T>
+    static index parameter_offset(const parameter_tree<T>& theta, const dims& size, const std::string& prefix) {
+        const auto specs = declare(size);
+        if (specs.empty()) return 0;
+        const index offset = theta[prefix + specs.front().name].data() - theta.data();
+        index at = offset;
+        for (const auto& p : specs) {
+            const auto found = theta[prefix + p.name];
+            require(found.shape() == p.extents && found.data() == theta.data() + at, "layer", [&] {
+                return "parameter '" + prefix + p.name + "' must be " + p.extents.to_string() + " at position " +
+                       std::to_string(at) + ", got " + found.shape().to_string();
+            });
+            at += p.extents.count();
+        }
+        return offset;
+    }
+
+    static index parameter_count(const dims& size) {
+        index n = 0;
+        for (const auto& p : declare(size)) n += p.extents.count();
+        return n;
+    }
+
+    /// Groups of tiles whose weight gradients are formed apart, each by one thread.
+    static constexpr index gradient_groups = 8;
+
+private:
+    template <class T, class Backend>
+    using tile_frame = frame<program, T, Backend>;
+
+    /// Memory of a tile that belongs to the engine and not to a node.
+    template <class T>
+    struct extras {
+        T* carry = nullptr;   ///< [tile, width] of each node that carries, one after the other
+        T* counts = nullptr;  ///< [chunks, tile], iterations
+        T* w = nullptr;       ///< [C, tile, D]
+        T* adjoint = nullptr; ///< scratch of the adjoint's solver
+        T* bars = nullptr;
+        index bars_size = 0;
+    };
+
+    template <class T>
+    static scratch_pool<T>& scratch() {
+        static scratch_pool<T> pool;
+        return pool;
+    }
+
+    static std::array<index, program::size> parameter_starts(const dims& size) {
+        std::array<index, program::size> starts{};
+        index at = 0;
+        for_each_node(typename program::nodes{}, [&]<class E>() {
+            starts[program::template slot<E>] = at;
+            std::vector<parameter_spec> specs;
+            rule<E>::declare(size, specs);
+            for (const auto& p : specs) at += p.extents.count();
+        });
+        return starts;
+    }
+
+    template <class T, class Backend>
+    tile_frame<T, Backend> make_frame(const dims& size, index tokens, pass phase,
+                                      const std::array<index, program::size>& starts, const T* parameters) const {
+        tile_frame<T, Backend> f;
+        f.size = size;
+        f.tokens = tokens;
+        f.chunk = std::min(schedule.length, std::max<index>(tokens, 1));
+        f.phase = phase;
+        f.unrolled = phase != pass::forward && std::holds_alternative<unrolled>(adjoint);
+        f.parameters = parameters;
+        f.parameter_start = &starts;
+        for_each_node(typename program::nodes{}, [&]<class E>() {
+            f.width[program::template slot<E>] = rule<E>::width(size);
+        });
+        return f;
+    }
+
+    /// Gives every node its rows. Nodes outside `kept` are computed again on the way back.
+    template <class F>
+    static extras<typename F::scalar> lay_out(F& f, arena<typename F::scalar>& scratch,
+                                              arena<typename F::scalar>& kept) {
+        using T = typename F::scalar;
+        extras<T> e;
+        for_each_node(typename program::nodes{}, [&]<class E>() {
+            if constexpr (!rule<E>::broadcast && !detail::is_fixed_point<E>)
+                f.value[program::template slot<E>] =
+                    (rule<E>::kept ? kept : scratch).take(f.rows() * f.template width_of<E>());
+            rule<E>::lay_out(f, scratch, kept);
+        });
+        e.carry = scratch.take(F::tile * carry_width(f.size));
+        if constexpr (has_fixed_point) e.counts = kept.take((f.tokens + f.chunk - 1) / f.chunk * F::tile);
+        if (f.phase != pass::forward) {
+            const index before = scratch.used();
+            for_each_node(typename program::nodes{}, [&]<class E>() {
+                if constexpr (!rule<E>::broadcast) {
+                    T* p = scratch.take(f.rows() * f.template width_of<E>());
+                    f.bar[program::template slot<E>] = p;
+                    if (!e.bars) e.bars = p;
+                }
+            });
+            e.bars_size = scratch.used() - before;
+            if constexpr (has_fixed_point) {
+                e.w = scratch.take(f.chunk * F::tile * f.size.d_inner);
+                e.adjoint = scratch.take(engine::adjoint_scratch(F::tile, f.chunk, f.size.d_inner));
+            }
+        }
+        return e;
+    }
+
+    struct sizes {
+        index scratch, kept;
+    };
+    template <class T, class Backend>
+    sizes measure(const dims& size, index tokens, pass phase) const {
+        const std::array<index, program::size> starts{};
+        tile_frame<T, Backend> f = make_frame<T, Backend>(size, tokens, phase, starts, nullptr);
+        arena<T> scratch, kept;
+        lay_out(f, scratch, kept);
+        return {scratch.used(), kept.used()};
+    }
+
+    /// From [B,T,D] to the tile's time-major rows; places without a sequence are zero.
+    template <class T>
+    static void gather(view<const T> from, index first, index sequences, index tile, T* rows) {
+        const index tokens = from.shape()[1], D = from.shape()[2];
+        for (index t = 0; t < tokens; ++t)
+            for (index s = 0; s < tile; ++s, rows += D) {
+                if (s < sequences) std::copy_n(from.data() + ((first + s) * tokens + t) * D, D, rows);
+                else std::fill_n(rows, D, T(0));
+            }
+    }
+
+    template <dependence Depends, class F>
+    static void evaluate_all(F& f) {
+        for_each_node(typename program::nodes{}, [&]<class E>() {
+            if constexpr (E::depends == Depends) rule<E>::value(f, 0, f.rows());
+        });
+    }
+
+    /// Calls g(carry rows) of every node that carries: [tile, width], and where its numbers stand in a sequence's carry.
+    template <class F, class G>
+    static void for_each_carry(F& f, extras<typename F::scalar>& e, G&& g) {
+        index at = 0;
+        for_each_node(typename program::nodes{}, [&]<class E>() {
+            const index width = rule<E>::carry(f.size);
+            g.template operator()<E>(e.carry + at * F::tile, at, width);
+            at += width;
+        });
+    }
+
+    template <class F, class T>
+    void forward(F& f, extras<T>& e, view<const T> x, solution<T>& result, index first, index sequences) const {
+        for_each_carry(f, e, [&]<class E>(T* rows, index at, index width) {
+            for (index s = 0; s < F::tile; ++s)
+                for (index j = 0; j < width; ++j)
+                    rows[s * width + j] = s < sequences ? result.carry(first + s, at + j) : T(0);
+            rule<E>::begin(f, rows);
+        });
+        gather(x, first, sequences, F::tile, f.template value_at<input_node>(0));
+        evaluate_all<dependence::input>(f);
+        if constexpr (has_fixed_point) {
+            for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::hoist(f); });
+            for (index t = 0; t < f.tokens; t += f.chunk)
+                engine::solve_chunk(f, schedule, sequences, first, t * F::tile,
+                                    std::min(f.chunk, f.tokens - t) * F::tile, e.counts + t / f.chunk * F::tile,
+                                    result);
+            evaluate_all<dependence::output>(f);
+        }
+        for_each_carry(f, e, [&]<class E>(T* rows, index at, index width) {
+            if (width == 0) return;
+            rule<E>::end(f, rows);
+            for (index s = 0; s < sequences; ++s)
+                std::copy_n(rows + s * width, width, &result.carry(first + s, at));
+        });
+        const index D = f.template width_of<Root>();
+        const T* rows = f.template value_at<Root>(0);
+        for (index t = 0; t < f.tokens; ++t)
+            for (index s = 0; s < sequences; ++s)
+                std::copy_n(rows + (t * F::tile + s) * D, D, &result.value(first + s, t, 0));
+    }
+
+    template <dependence Depends, class F>
+    static void back_all(F& f) {
+        for_each_node_reversed(typename program::nodes{}, [&]<class E>() {
+            if constexpr (E::depends == Depends)
+                rule<E>::template back<dependence::input>(f, 0, f.rows());
+            else if constexpr (Depends == dependence::input && E::depends != dependence::output)
+                rule<E>::hoist_back(f);
+        });
+    }
+
+    template <class F, class T>
+    void backward(F& f, extras<T>& e, view<const T> x, view<const T> y_bar, view<T> x_bar, index first,
+                  index sequences, convergence& adjoint_convergence) const {
+        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::begin(f, nullptr); });
+        gather(x, first, sequences, F::tile, f.template value_at<input_node>(0));
+        f.phase = pass::replay;
+        evaluate_all<dependence::input>(f);
+        if constexpr (has_fixed_point) {
+            if (f.unrolled)
+                for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::hoist(f); });
+            for (index t = 0; t < f.tokens; t += f.chunk) {
+                const index row = t * F::tile, n = std::min(f.chunk, f.tokens - t) * F::tile;
+                engine::evaluate<dependence::shifted>(f, row, n);
+                engine::evaluate<dependence::current>(f, row, n);
+            }
+            evaluate_all<dependence::output>(f);
+        }
+        f.phase = pass::backward;
+        f.work = {};
+
+        std::fill_n(e.bars, e.bars_size, T(0));
+        gather(y_bar, first, sequences, F::tile, f.template bar_at<Root>(0));
+        if constexpr (has_fixed_point) {
+            back_all<dependence::output>(f);
+            engine::solve_adjoint(f, adjoint, sequences, first, e.counts, e.w, e.adjoint, adjoint_convergence);
+        }
+        back_all<dependence::input>(f);
+        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::end_back(f); });
+
+        const index D = f.size.d_in;
+        const T* rows = f.template bar_at<input_node>(0);
+        for (index t = 0; t < f.tokens; ++t)
+            for (index s = 0; s < sequences; ++s)
+                F::team::each(D, [&](auto lane) {
+                    lane.add(x_bar.data() + ((first + s) * f.tokens + t) * D, lane.load(rows + (t * F::tile + s) * D));
+                });
+    }
+};
+
+/// y* = f(x, y*) as a node: gates and read-outs may stand around it.
+template <expression E>
+constexpr auto fixed_point(E) {
+    static_assert(std::is_same_v<typename E::width, d_inner>,
+                  "fixed_point(f): f must have width d_inner, the width of prev");
+    static_assert(E::depends == dependence::shifted || E::depends == dependence::current,
+                  "fixed_point(f): f must contain prev, and no other fixed point");
+    return fixed_point_node<E>{};
+}
+/// The layer y* = f(x, y*).
+template <expression E>
+auto fixed_point(E f, chunked schedule, adjoint a = implicit{}) {
+    return layer(fixed_point(f), schedule, a);
+}
+
+/// A layer's parameters, initialised by their declarations and the seed; argument_error when a width is not positive, a
+/// node refuses the sizes or two nodes share a name.
+template <class T = float, class Root>
+layer_parameters<T> init(const layer<Root>&, const dims& size, seed s = {}) {
+    layer_parameters<T> theta;
+    theta.size = size;
+    for (const auto& p : layer<Root>::declare(size)) theta.add(p, s);
+    return theta;
+}
+
+}  // namespace fprnn

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <fprnn/core/tensor.hpp>
+#include <fprnn/program/frame.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+namespace fprnn {
+
+/// How a sequence's iteration ended; a sequence of several chunks has the worst of theirs, and one that diverged stays
+/// `diverged` when later chunks overflow. Not converging is data.
+enum class status {
+    converged,       ///< the residual fell below the tolerance in every chunk
+    max_iterations,  ///< ℓ_max was reached while steps still shrank
+    diverged,        ///< ℓ_max was reached and steps had not shrunk over its second half (an orbit), or they overflowed
+    nonfinite,       ///< the first evaluation already held NaN or infinity
+};
+
+inline const char* to_string(status s) {
+    switch (s) {
+        case status::converged: return "converged";
+        case status::max_iterations: return "max_iterations";
+        case status::diverged: return "diverged";
+        case status::nonfinite: return "nonfinite";
+    }
+    return "";
+}
+
+/// What the iteration did with each sequence.
+struct convergence {
+    std::vector<fprnn::status> status;
+    std::vector<int> iterations;             ///< evaluations of f, the largest over the sequence's chunks
+    std::vector<index> total_iterations;     ///< summed over the chunks
+    std::vector<double> residual;            ///< at the last evaluation, the largest over the chunks
+    std::vector<index> tokens_converged;     ///< tokens whose chunk converged
+
+    explicit convergence(index sequences = 0)
+        : status(static_cast<std::size_t>(sequences), fprnn::status::converged),
+          iterations(static_cast<std::size_t>(sequences)),
+          total_iterations(static_cast<std::size_t>(sequences)),
+          residual(static_cast<std::size_t>(sequences)),
+          tokens_converged(static_cast<std::size_t>(sequences)) {}
+
+    bool all_converged() const {
+        return std::all_of(status.begin(), status.end(), [](auto s) { return s == fprnn::status::converged; });
+    }
+};
+
+/// What a layer returns.
+template <class T>
+struct solution : convergence {
+    tensor<T> value;     ///< [B,T,width]
+    tensor<T> carry;     ///< [B, numbers that the next call needs to go on]
+    work_counters work;  ///< summed over tiles
+    /// On a tape: how the adjoint was solved, filled when the tape goes back.
+    std::shared_ptr<const convergence> adjoint;
+};
+
+}  // namespace fprnn

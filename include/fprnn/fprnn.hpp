@@ -1,0 +1,3 @@
+#pragma once
+
+#include <fprnn/fixed_point/layer.hpp>

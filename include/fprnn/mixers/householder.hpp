@@ -1,0 +1,132 @@
+#pragma once
+
+#include <fprnn/core/error.hpp>
+#include <fprnn/mixers/mixer.hpp>
+#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/l2_normalise.hpp>
+
+#include <string>
+
+namespace fprnn {
+
+/// Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 applied first, with ū_i = SiLU(u_i) / ‖SiLU(u_i)‖ and α_i = scale · σ(a_i).
+///                                                                   (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
+/// Raw: u [R·D] and a [R]; prepared: ū [R·D] and α [R]. Scale 1 is the paper's, 2 the authors' code's.
+/// Guaranteed: ‖Q‖₂ ≤ 1 for both scales. Not guaranteed: ‖I − Q‖₂ < 1. It holds for R = 1 and scale 1; the supremum is
+/// 1.15 for R = 2, 1.38 for R = 4 and 1.59 for R = 8, and with scale 2 iterations can enter an orbit of period 2.
+template <int R, int Scale = 1>
+struct householder_mixer {
+    static_assert(R >= 1, "householder<R>: R must be at least 1");
+    static_assert(Scale == 1 || Scale == 2, "householder<R>: reflection_scale is 1 (paper) or 2 (the authors' code)");
+
+    static void check(index D) {
+        require(D >= R, "householder", [&] {
+            return "R = " + std::to_string(R) + " reflections need d_inner >= " + std::to_string(R) + ", got " +
+                   std::to_string(D);
+        });
+    }
+    static index size(index D) { return R * D + R; }
+    static index scratch(index D) { return (R + 1) * D; }
+
+    template <class Team, class T>
+    FPRNN_BOTH static void prepare(index D, const T* const* raw, T* q) {
+        for (index i = 0; i < R; ++i) {
+            const T *u = raw[0] + i * D;
+            T* unit = q + i * D;
+            Team::each(D, [&](auto lane) { lane.store(unit, chain::silu_function::value(lane.load(u))); });
+            l2_normalise_function::value<Team>(D, static_cast<const T*>(unit), unit);
+            q[R * D + i] = T(Scale) * chain::sigmoid_function::value(raw[1][i]);
+        }
+    }
+
+    template <class Team, class T>
+    FPRNN_BOTH static void prepare_back(index D, const T* const* raw, const T* q_bar, T* const* raw_bar) {
+        using math::maximum;
+        for (index i = 0; i < R; ++i) {
+            const T *u = raw[0] + i * D, *bar = q_bar + i * D;
+            const auto sums = Team::template sum<2>(D, [&](auto lane) {
+                using V = decltype(lane.load(u));
+                const V s = chain::silu_function::value(lane.load(u));
+                return small_array<V, 2>{s * s, s * lane.load(bar)};
+            });
+            // x̄ of the normalisation at x = SiLU(u), then through SiLU.
+            const T norm = math::sqrt(sums[0]);
+            const bool inside = norm > T(l2_normalise_function::epsilon);
+            const T scale = T(1) / (inside ? norm : T(l2_normalise_function::epsilon));
+            const T along = inside ? sums[1] * scale * scale : T(0);
+            Team::each(D, [&](auto lane) {
+                using V = decltype(lane.load(u));
+                const V x = lane.load(u), s = chain::silu_function::value(x);
+                const V s_bar = (lane.load(bar) - s * V(along)) * V(scale);
+                lane.add(raw_bar[0] + i * D, s_bar * chain::silu_function::slope(x, s));
+            });
+            const T sigma = chain::sigmoid_function::value(raw[1][i]);
+            raw_bar[1][i] += q_bar[R * D + i] * T(Scale) * sigma * (T(1) - sigma);
+        }
+    }
+
+    template <class Team, class T>
+    FPRNN_BOTH static void mix(index D, const T* q, const T* v, const T* w, T* out, T* d) {
+        difference<Team>(D, v, w, d);
+        for (index i = 0; i < R; ++i) reflect<Team>(D, q + i * D, q[R * D + i], d, d);
+        Team::each(D, [&](auto lane) { lane.store(out, w ? lane.load(w) + lane.load(d) : lane.load(d)); });
+    }
+
+    template <class Team, class T>
+    FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* g) {
+        const T* from = out_bar;
+        for (index i = R - 1; i >= 0; --i, from = g) reflect<Team>(D, q + i * D, q[R * D + i], from, g);
+        Team::each(D, [&](auto lane) {
+            if (v_bar) lane.add(v_bar, lane.load(g));
+            if (w_bar) lane.add(w_bar, lane.load(out_bar) - lane.load(g));
+        });
+    }
+
+    /// With d_i = (I − α_i ū_i ū_iᵀ) d_{i−1} and g_i the cotangent of d_i, a = ū_iᵀ d_{i−1} and b = ū_iᵀ g_i:
+    /// ᾱ_i −= a b,  ū_i −= α_i (b d_{i−1} + a g_i).
+    template <class Team, class T>
+    FPRNN_BOTH static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar, T* d) {
+        difference<Team>(D, v, w, d);
+        for (index i = 0; i + 1 < R; ++i) reflect<Team>(D, q + i * D, q[R * D + i], d + i * D, d + (i + 1) * D);
+        T* g = d + R * D;
+        Team::each(D, [&](auto lane) { lane.store(g, lane.load(out_bar)); });
+        for (index i = R - 1; i >= 0; --i) {
+            const T *u = q + i * D, *before = d + i * D;
+            const T alpha = q[R * D + i];
+            const auto sums = Team::template sum<2>(D, [&](auto lane) {
+                const auto x = lane.load(u);
+                return small_array{x * lane.load(before), x * lane.load(g)};
+            });
+            q_bar[R * D + i] -= sums[0] * sums[1];
+            const T by_d = -alpha * sums[1], by_g = -alpha * sums[0];
+            Team::each(D, [&](auto lane) {
+                using V = decltype(lane.load(u));
+                const V x = lane.load(g);
+                lane.add(q_bar + i * D, V(by_d) * lane.load(before) + V(by_g) * x);
+                lane.store(g, x + V(by_d) * lane.load(u));
+            });
+        }
+    }
+
+private:
+    template <class Team, class T>
+    FPRNN_BOTH static void difference(index D, const T* v, const T* w, T* d) {
+        Team::each(D, [&](auto lane) {
+            using V = decltype(lane.load(d));
+            lane.store(d, v ? (w ? lane.load(v) - lane.load(w) : lane.load(v)) : (w ? -lane.load(w) : V(T(0))));
+        });
+    }
+
+    /// to = from − α ū (ūᵀ from)
+    template <class Team, class T>
+    FPRNN_BOTH static void reflect(index D, const T* u, T alpha, const T* from, T* to) {
+        const T scale = -alpha * Team::template sum<1>(D, [&](auto lane) {
+                            return small_array{lane.load(u) * lane.load(from)};
+                        })[0];
+        Team::each(D, [&](auto lane) {
+            lane.store(to, lane.load(from) + decltype(lane.load(u))(scale) * lane.load(u));
+        });
+    }
+};
+
+}  // namespace fprnn

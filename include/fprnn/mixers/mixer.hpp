@@ -1,0 +1,37 @@
+#pragma once
+
+#include <fprnn/backend/reference.hpp>
+
+#include <concepts>
+
+namespace fprnn {
+
+/// A mixer Q_t: structured matrices given by a few numbers per token, used through
+///
+///     out = Q v + (I − Q) w = w + Q (v − w)
+///
+/// and its adjoints. A mixer type M declares how its raw numbers come from linear maps (`maps`, in the expression layer),
+/// and works on one token's row of D channels:
+///
+///     M::size(D)                                      numbers of the prepared form
+///     M::scratch(D)                                   numbers of scratch that the functions below need
+///     M::check(D)                                     argument_error when D does not fit; may be left out
+///     M::prepare<Team>(D, raw, q)                     q from the values of its maps, raw[k]
+///     M::prepare_back<Team>(D, raw, q_bar, raw_bar)   raw_bar[k] +=
+///     M::mix<Team>(D, q, v, w, out, scratch)          a null v or w is zero
+///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
+///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=
+///
+/// The laws in tests/laws/mixer.test.cpp hold for every mixer: add yours there in one line.
+template <class M>
+concept mixer = requires(index D, double* p, const double* c, const double* const* raw, double* const* raw_bar) {
+    { M::size(D) } -> std::convertible_to<index>;
+    { M::scratch(D) } -> std::convertible_to<index>;
+    M::template prepare<serial_team<double>>(D, raw, p);
+    M::template prepare_back<serial_team<double>>(D, raw, c, raw_bar);
+    M::template mix<serial_team<double>>(D, c, c, c, p, p);
+    M::template mix_back<serial_team<double>>(D, c, c, p, p, p);
+    M::template mix_back_q<serial_team<double>>(D, c, c, c, c, p, p);
+};
+
+}  // namespace fprnn

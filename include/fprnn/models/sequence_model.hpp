@@ -1,0 +1,107 @@
+#pragma once
+
+#include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/models/recorded.hpp>
+
+#include <string>
+#include <vector>
+
+namespace fprnn::models {
+
+/// The sizes of a model: tokens in [0, vocabulary) in, logits over `classes` out.
+struct model_dims {
+    index vocabulary = 0;
+    index classes = 0;
+    index d_model = 64;
+    index d_inner = 64;
+    index d_state = 16;
+    int layers = 1;
+
+    void validate() const {
+        const auto positive = [](const char* name, index value) {
+            require(value >= 1, "model_dims",
+                    [&] { return std::string(name) + " must be at least 1, got " + std::to_string(value); });
+        };
+        positive("vocabulary", vocabulary);
+        positive("classes", classes);
+        positive("d_model", d_model);
+        positive("d_inner", d_inner);
+        positive("d_state", d_state);
+        positive("layers", layers);
+    }
+};
+
+/// A final norm and the map to logits.
+inline auto head_expression() { return linear<"logits", d_out>(rms_norm<"norm">(symbols::in)); }
+using head_layer = layer<decltype(head_expression())>;
+
+/// Embedding, `layers` equal blocks, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
+template <class Block>
+class sequence_model {
+public:
+    layer<Block> block;
+    head_layer head{head_expression()};
+    model_dims size;
+
+    sequence_model(Block expression, model_dims sizes, chunked schedule = {}, adjoint a = implicit{})
+        : block(expression, schedule, a), size(sizes) {
+        size.validate();
+    }
+
+    /// Embeddings start with deviation 1, so that a token outweighs what a block adds at first.
+    template <class T>
+    parameter_tree<T> init(seed s) const {
+        parameter_tree<T> theta;
+        theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, 1.0}, false}, s);
+        for (int i = 0; i < size.layers; ++i) add<layer<Block>>(theta, block_dims(), prefix(i), s);
+        add<head_layer>(theta, head_dims(), "head.", s);
+        return theta;
+    }
+
+    /// Logits [B,T,classes] on the tape. `how`, when given, receives the convergence of every block.
+    template <class T, class Backend>
+    variable operator()(tape<T, Backend>& t, view<const std::int32_t> tokens,
+                        std::vector<solution<T>>* how = nullptr) const {
+        if (how) how->resize(static_cast<std::size_t>(size.layers));
+        variable x = embedding(t, "embedding", tokens);
+        for (int i = 0; i < size.layers; ++i)
+            x = block(t, block_dims(), prefix(i), x, how ? &(*how)[static_cast<std::size_t>(i)] : nullptr);
+        return head(t, head_dims(), "head.", x);
+    }
+
+    /// Logits without a tape.
+    template <class T, class Backend = eigen>
+    tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
+                       std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
+        if (how) how->resize(static_cast<std::size_t>(size.layers));
+        tensor<T> x = embedding(theta["embedding"], tokens);
+        for (int i = 0; i < size.layers; ++i) {
+            solution<T> y = run(block, theta, block_dims(), prefix(i), x, backend);
+            x = std::move(y.value);
+            if (how) (*how)[static_cast<std::size_t>(i)] = std::move(y);
+        }
+        return run(head, theta, head_dims(), "head.", x, backend).value;
+    }
+
+    dims block_dims() const { return {size.d_model, size.d_inner, size.d_state, size.d_model}; }
+    dims head_dims() const { return {size.d_model, size.d_model, 1, size.classes}; }
+
+private:
+    static std::string prefix(int i) { return "blocks." + std::to_string(i) + "."; }
+
+    template <class Layer, class T>
+    static void add(parameter_tree<T>& theta, const dims& d, const std::string& prefix, seed s) {
+        for (parameter_spec p : Layer::declare(d)) {
+            p.name = prefix + p.name;
+            theta.add(p, s);
+        }
+    }
+    template <class Layer, class T, class Backend>
+    static solution<T> run(const Layer& l, const parameter_tree<T>& theta, const dims& d, const std::string& prefix,
+                           const tensor<T>& x, Backend& backend) {
+        return l.template run<T>(d, theta.data() + Layer::parameter_offset(theta, d, prefix), x.view(), {}, backend,
+                                 nullptr);
+    }
+};
+
+}  // namespace fprnn::models

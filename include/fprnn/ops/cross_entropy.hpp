@@ -1,0 +1,130 @@
+#pragma once
+
+#include <fprnn/backend/reference.hpp>
+#include <fprnn/ops/rows.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+namespace fprnn {
+
+/// A target that is not counted.
+inline constexpr std::int32_t ignored_target = -1;
+
+/// Mean of −log softmax(logits)[target] over the tokens that count, and what else a loss pass knows.
+template <class T>
+struct cross_entropy_result {
+    double loss = 0;                    ///< nats per token; 0 when no token counts
+    index tokens = 0;                   ///< that count
+    std::vector<std::uint8_t> correct;  ///< [B·T], 1 where the largest logit is the target's or the target is ignored
+};
+
+namespace detail {
+
+/// Checks the operands and returns the number of tokens that count.
+template <class T>
+index require_targets(const char* operation, view<const T> logits, view<const std::int32_t> targets) {
+    require_rank(operation, "logits", logits.shape(), 3, "[B,T,V]");
+    require_shape(operation, "targets", targets.shape(), {logits.shape()[0], logits.shape()[1]});
+    const index V = logits.shape()[2];
+    index counted = 0;
+    for (index i = 0; i < targets.size(); ++i) {
+        require(targets[i] == ignored_target || (targets[i] >= 0 && targets[i] < V), operation, [&] {
+            return "target " + std::to_string(targets[i]) + " at position " + std::to_string(i) + " is outside of [0," +
+                   std::to_string(V) + ")";
+        });
+        counted += targets[i] != ignored_target;
+    }
+    return counted;
+}
+
+/// A row of logits x: the largest, and Σ exp(x − largest).
+template <class T>
+struct softmax_row {
+    T largest, sum;
+};
+template <class Team, class T>
+softmax_row<T> measure_softmax(index V, const T* x) {
+    using math::exp;
+    const T largest = Team::max(V, [&](auto lane) { return lane.load(x); });
+    return {largest, Team::template sum<1>(V, [&](auto lane) {
+                return small_array{exp(lane.load(x) - decltype(lane.load(x))(largest))};
+            })[0]};
+}
+/// scale · (softmax(x) − one-hot(target)), stored in or added to `bar`.
+template <class Team, class T>
+void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_t target, T scale, bool overwrite, T* bar) {
+    using math::exp;
+    const T factor = scale / m.sum;
+    Team::each(V, [&](auto lane) {
+        using L = decltype(lane.load(x));
+        const L slope = exp(lane.load(x) - L(m.largest)) * L(factor);
+        if (overwrite)
+            lane.store(bar, slope);
+        else
+            lane.add(bar, slope);
+    });
+    bar[target] -= scale;
+}
+
+}  // namespace detail
+
+/// Softmax cross-entropy, computed from shifted logits.
+/// logits: [B,T,V]; targets: [B,T] in [0,V), or ignored_target: the mask. `logits_bar` [B,T,V], when given, is overwritten
+/// with the loss's gradient (softmax − one-hot) / tokens, for the price of one more pass. A logit that is not finite gives a
+/// loss of NaN. Errors: shapes, a target outside.
+template <array_like A, class Backend = reference>
+cross_entropy_result<element<A>> cross_entropy(const A& logits, view<const std::int32_t> targets,
+                                               writes<A> logits_bar = {}, Backend backend = {}) {
+    using T = element<A>;
+    using team = typename Backend::template team<T>;
+    cross_entropy_result<T> result;
+    result.tokens = detail::require_targets("cross_entropy", detail::read(logits), targets);
+    detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
+    const index B = logits.shape()[0], tokens = logits.shape()[1], V = logits.shape()[2];
+    result.correct.assign(static_cast<std::size_t>(B * tokens), 1);
+    const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
+    std::vector<double> losses(static_cast<std::size_t>(B));
+    backend.for_each(B, [&](index b) {
+        double& loss = losses[static_cast<std::size_t>(b)];
+        for (index i = b * tokens; i < (b + 1) * tokens; ++i) {
+            const T* x = logits.data() + i * V;
+            T* bar = logits_bar.data() ? logits_bar.data() + i * V : nullptr;
+            if (targets[i] == ignored_target) {
+                if (bar) std::fill_n(bar, V, T(0));
+                continue;
+            }
+            const auto m = detail::measure_softmax<team>(V, x);
+            const T target = x[targets[i]];
+            loss += std::log(static_cast<double>(m.sum)) - static_cast<double>(target - m.largest);
+            result.correct[static_cast<std::size_t>(i)] = target == m.largest;
+            if (bar) detail::softmax_slope<team>(V, x, m, targets[i], scale, true, bar);
+        }
+    });
+    for (double l : losses) result.loss += l;
+    if (result.tokens) result.loss /= static_cast<double>(result.tokens);
+    return result;
+}
+
+/// The adjoint: logits_bar += loss_bar (softmax − one-hot) / tokens where the target counts.
+/// logits, logits_bar: [B,T,V]; targets: [B,T]; accumulates. Errors: shapes, a target outside.
+template <array_like A, class Backend = reference>
+void cross_entropy_back(const A& logits, view<const std::int32_t> targets, element<A> loss_bar, writes<A> logits_bar,
+                        Backend backend = {}) {
+    using T = element<A>;
+    using team = typename Backend::template team<T>;
+    const index counted = detail::require_targets("cross_entropy_back", detail::read(logits), targets);
+    detail::require_same("cross_entropy_back", "logits", logits.shape(), "logits_bar", logits_bar.shape());
+    if (counted == 0) return;
+    const index V = logits.shape()[2];
+    const T scale = loss_bar / static_cast<T>(counted);
+    detail::for_each_row(backend, targets.size(), [&](index i) {
+        if (targets[i] == ignored_target) return;
+        const T* x = logits.data() + i * V;
+        detail::softmax_slope<team>(V, x, detail::measure_softmax<team>(V, x), targets[i], scale, false,
+                                    logits_bar.data() + i * V);
+    });
+}
+
+}  // namespace fprnn

@@ -1,0 +1,281 @@
+#pragma once
+
+#include <fprnn/backend/reference.hpp>
+#include <fprnn/ops/rows.hpp>
+
+/// Elementwise functions and their chains. A chain is a type made of functions and argument positions alone, so that it
+/// can be the template argument of a kernel on any backend: multiply<argument<0>, sigmoid<argument<1>>>.
+///
+/// Every node has  value(a)         its value, given the arguments a[0], a[1], …
+///                 back(a, g, bar)  adds to bar[i] the cotangent of argument i, given the cotangent g of the value.
+namespace fprnn::chain {
+
+template <int I>
+struct argument {
+    template <class V>
+    FPRNN_BOTH static V value(const V* a) {
+        return a[I];
+    }
+    template <class V>
+    FPRNN_BOTH static void back(const V*, V g, V* bar) {
+        bar[I] += g;
+    }
+};
+
+template <int Numerator, int Denominator = 1>
+struct constant {
+    template <class V>
+    FPRNN_BOTH static V value(const V*) {
+        if constexpr (Denominator == 1)
+            return V(Numerator);
+        else
+            return V(Numerator) / V(Denominator);
+    }
+    template <class V>
+    FPRNN_BOTH static void back(const V*, V, V*) {}
+};
+
+template <class A, class B>
+struct add {
+    template <class V>
+    FPRNN_BOTH static V value(const V* a) {
+        return A::value(a) + B::value(a);
+    }
+    template <class V>
+    FPRNN_BOTH static void back(const V* a, V g, V* bar) {
+        A::back(a, g, bar);
+        B::back(a, g, bar);
+    }
+};
+
+template <class A, class B>
+struct subtract {
+    template <class V>
+    FPRNN_BOTH static V value(const V* a) {
+        return A::value(a) - B::value(a);
+    }
+    template <class V>
+    FPRNN_BOTH static void back(const V* a, V g, V* bar) {
+        A::back(a, g, bar);
+        B::back(a, -g, bar);
+    }
+};
+
+template <class A, class B>
+struct multiply {
+    template <class V>
+    FPRNN_BOTH static V value(const V* a) {
+        return A::value(a) * B::value(a);
+    }
+    template <class V>
+    FPRNN_BOTH static void back(const V* a, V g, V* bar) {
+        A::back(a, g * B::value(a), bar);
+        B::back(a, g * A::value(a), bar);
+    }
+};
+
+/// A function of one argument; F has value(x) and slope(x, y), the derivative where y = value(x).
+template <class F, class A>
+struct apply {
+    template <class V>
+    FPRNN_BOTH static V value(const V* a) {
+        return F::value(A::value(a));
+    }
+    template <class V>
+    FPRNN_BOTH static void back(const V* a, V g, V* bar) {
+        const V x = A::value(a);
+        A::back(a, g * F::slope(x, F::value(x)), bar);
+    }
+};
+
+struct sigmoid_function {
+    /// σ(x) = 1 / (1 + e^{−x})
+    template <class V>
+    FPRNN_BOTH static V value(V x) {
+        using math::exp;
+        return V(1) / (V(1) + exp(-x));
+    }
+    template <class V>
+    FPRNN_BOTH static V slope(V, V y) {
+        return y * (V(1) - y);
+    }
+};
+
+struct silu_function {
+    /// SiLU(x) = x σ(x)
+    template <class V>
+    FPRNN_BOTH static V value(V x) {
+        return x * sigmoid_function::value(x);
+    }
+    template <class V>
+    FPRNN_BOTH static V slope(V x, V) {
+        const V s = sigmoid_function::value(x);
+        return s * (V(1) + x * (V(1) - s));
+    }
+};
+
+struct softplus_function {
+    /// softplus(x) = log(1 + e^x) = max(x, 0) + log(1 + e^{−|x|})
+    template <class V>
+    FPRNN_BOTH static V value(V x) {
+        using math::abs, math::exp, math::log1p, math::maximum;
+        return maximum(x, V(0)) + log1p(exp(-abs(x)));
+    }
+    template <class V>
+    FPRNN_BOTH static V slope(V x, V) {
+        return sigmoid_function::value(x);
+    }
+};
+
+struct exp_function {
+    template <class V>
+    FPRNN_BOTH static V value(V x) {
+        using math::exp;
+        return exp(x);
+    }
+    template <class V>
+    FPRNN_BOTH static V slope(V, V y) {
+        return y;
+    }
+};
+
+struct tanh_function {
+    /// tanh(x) = 2 σ(2x) − 1
+    template <class V>
+    FPRNN_BOTH static V value(V x) {
+        return V(2) * sigmoid_function::value(V(2) * x) - V(1);
+    }
+    template <class V>
+    FPRNN_BOTH static V slope(V, V y) {
+        return V(1) - y * y;
+    }
+};
+
+struct negate_function {
+    template <class V>
+    FPRNN_BOTH static V value(V x) {
+        return -x;
+    }
+    template <class V>
+    FPRNN_BOTH static V slope(V, V) {
+        return V(-1);
+    }
+};
+
+/// y = F(a[0], …, a[K−1]) for one row.
+template <class F, class Team, std::size_t K, class T>
+FPRNN_BOTH void row(index channels, const small_array<const T*, K>& a, T* y) {
+    Team::each(channels, [&](auto lane) {
+        using V = decltype(lane.load(y));
+        V x[K];
+        for (std::size_t k = 0; k < K; ++k) x[k] = lane.load(a[k]);
+        lane.store(y, F::value(static_cast<const V*>(x)));
+    });
+}
+
+/// a_bar[k] += (∂F/∂a[k]) ⊙ y_bar for one row; a null a_bar[k] is left out.
+template <class F, class Team, std::size_t K, class T>
+FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, const T* y_bar,
+                         const small_array<T*, K>& a_bar) {
+    Team::each(channels, [&](auto lane) {
+        using V = decltype(lane.load(y_bar));
+        V x[K], bar[K];
+        for (std::size_t k = 0; k < K; ++k) {
+            x[k] = lane.load(a[k]);
+            bar[k] = V(T(0));
+        }
+        F::back(static_cast<const V*>(x), lane.load(y_bar), static_cast<V*>(bar));
+        for (std::size_t k = 0; k < K; ++k)
+            if (a_bar[k]) lane.add(a_bar[k], bar[k]);
+    });
+}
+
+}  // namespace fprnn::chain
+
+namespace fprnn {
+
+namespace detail {
+
+template <class F, array_like A, class Backend>
+tensor<element<A>> map(const A& x, Backend& backend) {
+    using T = element<A>;
+    using chain_type = chain::apply<F, chain::argument<0>>;
+    const index D = x.shape().back();
+    tensor<T> y(x.shape());
+    for_each_row(backend, rows_of(x.shape()), [&](index r) {
+        chain::row<chain_type, typename Backend::template team<T>, 1, T>(D, {x.data() + r * D}, y.data() + r * D);
+    });
+    return y;
+}
+
+template <class F, array_like A, class Backend>
+void map_back(const char* operation, const A& x, reads<A> y_bar, writes<A> x_bar, Backend& backend) {
+    using T = element<A>;
+    using chain_type = chain::apply<F, chain::argument<0>>;
+    require_same(operation, "x", x.shape(), "y_bar", y_bar.shape());
+    require_same(operation, "x", x.shape(), "x_bar", x_bar.shape());
+    const index D = x.shape().back();
+    for_each_row(backend, rows_of(x.shape()), [&](index r) {
+        chain::row_back<chain_type, typename Backend::template team<T>, 1, T>(
+            D, {x.data() + r * D}, y_bar.data() + r * D, {x_bar.data() + r * D});
+    });
+}
+
+}  // namespace detail
+
+/// y = σ(x) = 1 / (1 + e^{−x}). x: any shape; returns it.
+template <array_like A, class Backend = reference>
+tensor<element<A>> sigmoid(const A& x, Backend backend = {}) {
+    return detail::map<chain::sigmoid_function>(x, backend);
+}
+/// The adjoint: x̄ += ȳ ⊙ y ⊙ (1 − y). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+void sigmoid_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
+    detail::map_back<chain::sigmoid_function>("sigmoid_back", x, y_bar, x_bar, backend);
+}
+
+/// y = SiLU(x) = x σ(x). x: any shape; returns it.
+template <array_like A, class Backend = reference>
+tensor<element<A>> silu(const A& x, Backend backend = {}) {
+    return detail::map<chain::silu_function>(x, backend);
+}
+/// The adjoint: x̄ += ȳ ⊙ σ(x) ⊙ (1 + x (1 − σ(x))). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+void silu_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
+    detail::map_back<chain::silu_function>("silu_back", x, y_bar, x_bar, backend);
+}
+
+/// y = log(1 + e^x). x: any shape; returns it.
+template <array_like A, class Backend = reference>
+tensor<element<A>> softplus(const A& x, Backend backend = {}) {
+    return detail::map<chain::softplus_function>(x, backend);
+}
+/// The adjoint: x̄ += ȳ ⊙ σ(x). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+void softplus_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
+    detail::map_back<chain::softplus_function>("softplus_back", x, y_bar, x_bar, backend);
+}
+
+/// y = e^x. x: any shape; returns it.
+template <array_like A, class Backend = reference>
+tensor<element<A>> exp(const A& x, Backend backend = {}) {
+    return detail::map<chain::exp_function>(x, backend);
+}
+/// The adjoint: x̄ += ȳ ⊙ y. x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+void exp_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
+    detail::map_back<chain::exp_function>("exp_back", x, y_bar, x_bar, backend);
+}
+
+/// y = tanh x. x: any shape; returns it.
+template <array_like A, class Backend = reference>
+tensor<element<A>> tanh(const A& x, Backend backend = {}) {
+    return detail::map<chain::tanh_function>(x, backend);
+}
+/// The adjoint: x̄ += ȳ ⊙ (1 − y²). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+void tanh_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
+    detail::map_back<chain::tanh_function>("tanh_back", x, y_bar, x_bar, backend);
+}
+
+}  // namespace fprnn

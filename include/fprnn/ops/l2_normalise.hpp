@@ -1,0 +1,74 @@
+#pragma once
+
+#include <fprnn/backend/reference.hpp>
+#include <fprnn/ops/rows.hpp>
+
+namespace fprnn {
+
+/// A row's L2 normalisation: y = x / max(‖x‖₂, ε), as b̄, c̄ and ū in the paper. ε = 1e-5 is the authors'.
+struct l2_normalise_function {
+    static constexpr double epsilon = 1e-5;
+
+    template <class Team, class T>
+    FPRNN_BOTH static T length(index D, const T* x) {
+        using math::sqrt;
+        return sqrt(Team::template sum<1>(D, [&](auto lane) {
+            const auto v = lane.load(x);
+            return small_array{v * v};
+        })[0]);
+    }
+
+    /// y may be x.
+    template <class Team, class T>
+    FPRNN_BOTH static void value(index D, const T* x, T* y) {
+        using math::maximum;
+        const T scale = T(1) / maximum(length<Team>(D, x), T(epsilon));
+        Team::each(D, [&](auto lane) { lane.store(y, lane.load(x) * decltype(lane.load(x))(scale)); });
+    }
+
+    /// x̄ += (ȳ − y (yᵀȳ)) / ‖x‖ where ‖x‖ > ε, and ȳ/ε elsewhere.
+    template <class Team, class T>
+    FPRNN_BOTH static void back(index D, const T* x, const T* y_bar, T* x_bar) {
+        const T norm = length<Team>(D, x);
+        const bool inside = norm > T(epsilon);
+        const T scale = T(1) / (inside ? norm : T(epsilon));
+        T along = 0;
+        if (inside)
+            along =
+                Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(x) * lane.load(y_bar)}; })[0] *
+                scale * scale;
+        Team::each(D, [&](auto lane) {
+            using V = decltype(lane.load(x));
+            lane.add(x_bar, (lane.load(y_bar) - lane.load(x) * V(along)) * V(scale));
+        });
+    }
+};
+
+/// L2 normalisation of every row: y = x / max(‖x‖₂, 1e-5).
+/// x: [..,D]; returns its shape.
+template <array_like A, class Backend = reference>
+tensor<element<A>> l2_normalise(const A& x, Backend backend = {}) {
+    using T = element<A>;
+    const index D = x.shape().back();
+    tensor<T> y(x.shape());
+    detail::for_each_row(backend, detail::rows_of(x.shape()), [&](index r) {
+        l2_normalise_function::value<typename Backend::template team<T>, T>(D, x.data() + r * D, y.data() + r * D);
+    });
+    return y;
+}
+
+/// The adjoint: x̄ += (ȳ − y (yᵀȳ)) / ‖x‖ where ‖x‖ > 1e-5, and ȳ / 1e-5 elsewhere.
+/// x, y_bar, x_bar: [..,D]; accumulates into x_bar. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+void l2_normalise_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
+    using T = element<A>;
+    detail::require_same("l2_normalise_back", "x", x.shape(), "y_bar", y_bar.shape());
+    detail::require_same("l2_normalise_back", "x", x.shape(), "x_bar", x_bar.shape());
+    const index D = x.shape().back();
+    detail::for_each_row(backend, detail::rows_of(x.shape()), [&](index r) {
+        l2_normalise_function::back<typename Backend::template team<T>, T>(D, x.data() + r * D, y_bar.data() + r * D,
+                                                                           x_bar.data() + r * D);
+    });
+}
+
+}  // namespace fprnn

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <fprnn/backend/reference.hpp>
+#include <fprnn/ops/rows.hpp>
+
+namespace fprnn {
+
+/// A row's root-mean-square norm: y = w ⊙ x / √(mean x² + ε).
+struct rms_norm_function {
+    static constexpr double epsilon = 1e-5;
+    static constexpr bool has_bias = false;
+
+    template <class Team, class T>
+    FPRNN_BOTH static T inverse_deviation(index D, const T* x) {
+        using math::sqrt;
+        const T squares = Team::template sum<1>(D, [&](auto lane) {
+            const auto v = lane.load(x);
+            return small_array{v * v};
+        })[0];
+        return T(1) / sqrt(squares / static_cast<T>(D) + T(epsilon));
+    }
+
+    template <class Team, class T>
+    FPRNN_BOTH static void value(index D, const T* x, const T* weight, const T*, T* y) {
+        const T r = inverse_deviation<Team>(D, x);
+        Team::each(D, [&](auto lane) {
+            using V = decltype(lane.load(x));
+            lane.store(y, lane.load(x) * V(r) * lane.load(weight));
+        });
+    }
+
+    /// With z = r x and q = w ⊙ ȳ:  x̄ += r (q − z mean(z ⊙ q)),  w̄ += z ⊙ ȳ. weight_bar may be null.
+    template <class Team, class T>
+    FPRNN_BOTH static void back(index D, const T* x, const T* weight, const T* y_bar, T* x_bar, T* weight_bar, T*) {
+        const T r = inverse_deviation<Team>(D, x);
+        const T mean =
+            Team::template sum<1>(
+                D, [&](auto lane) { return small_array{lane.load(x) * lane.load(weight) * lane.load(y_bar)}; })[0] *
+            r / static_cast<T>(D);
+        Team::each(D, [&](auto lane) {
+            using V = decltype(lane.load(x));
+            const V z = lane.load(x) * V(r), bar = lane.load(y_bar);
+            lane.add(x_bar, V(r) * (lane.load(weight) * bar - z * V(mean)));
+            if (weight_bar) lane.add(weight_bar, z * bar);
+        });
+    }
+};
+
+/// Root-mean-square norm of every row: y = w ⊙ x / √(mean x² + 1e-5).
+/// x: [..,D]; weight: [D]; returns x's shape. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+tensor<element<A>> rms_norm(const A& x, reads<A> weight, Backend backend = {}) {
+    using T = element<A>;
+    const index D = x.shape().back();
+    detail::require_shape("rms_norm", "weight", weight.shape(), {D});
+    tensor<T> y(x.shape());
+    detail::for_each_row(backend, detail::rows_of(x.shape()), [&](index r) {
+        rms_norm_function::value<typename Backend::template team<T>, T>(D, x.data() + r * D, weight.data(), nullptr,
+                                                                        y.data() + r * D);
+    });
+    return y;
+}
+
+/// The adjoint. With r = 1/√(mean x² + 1e-5), z = r x and q = w ⊙ ȳ:  x̄ += r (q − z mean(z ⊙ q)),  w̄ += Σ_rows z ⊙ ȳ.
+/// x, y_bar, x_bar: [..,D]; weight, weight_bar: [D]; accumulates. Errors: shapes that do not match.
+template <array_like A, class Backend = reference>
+void rms_norm_back(const A& x, reads<A> weight, reads<A> y_bar, writes<A> x_bar, writes<A> weight_bar,
+                   Backend backend = {}) {
+    using T = element<A>;
+    const index D = x.shape().back();
+    detail::require_shape("rms_norm_back", "weight", weight.shape(), {D});
+    detail::require_same("rms_norm_back", "x", x.shape(), "y_bar", y_bar.shape());
+    detail::require_same("rms_norm_back", "x", x.shape(), "x_bar", x_bar.shape());
+    detail::require_shape("rms_norm_back", "weight_bar", weight_bar.shape(), {D});
+    const auto sum = detail::sum_over_rows<T>(backend, detail::rows_of(x.shape()), D, [&](index r, T* w) {
+        rms_norm_function::back<typename Backend::template team<T>, T>(
+            D, x.data() + r * D, weight.data(), y_bar.data() + r * D, x_bar.data() + r * D, w, nullptr);
+    });
+    for (index d = 0; d < D; ++d) weight_bar[d] += sum[static_cast<std::size_t>(d)];
+}
+
+}  // namespace fprnn

@@ -1,0 +1,184 @@
+#pragma once
+
+#include <fprnn/core/arena.hpp>
+#include <fprnn/program/lowering.hpp>
+
+#include <array>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace fprnn {
+
+/// How a node is evaluated and differentiated: specialised for every kind of node in program/rules.hpp.
+template <class E>
+struct rule;
+
+/// What one call did, counted where it happens.
+struct work_counters {
+    index matrix_products = 0;     ///< products with rows of the iteration
+    index hoisted_products = 0;    ///< products over all tokens, outside of the iteration
+    index mixer_applications = 0;  ///< Q v + (I − Q) w, per token and iteration
+    index evaluations = 0;         ///< f, per token and iteration
+
+    work_counters& operator+=(const work_counters& o) {
+        matrix_products += o.matrix_products;
+        hoisted_products += o.hoisted_products;
+        mixer_applications += o.mixer_applications;
+        evaluations += o.evaluations;
+        return *this;
+    }
+    friend bool operator==(const work_counters&, const work_counters&) = default;
+};
+
+/// The pass a frame is in: rules keep in forward what backward needs and skip in replay what was kept.
+enum class pass { forward, replay, backward };
+
+/// One tile of sequences on its way through a program. Rows are time-major, [T, tile, width]: row t·tile + s is token t
+/// of sequence s, so a chunk of tokens is one block of rows. `value` and `bar` hold every node's rows and cotangents.
+template <class Program, class T, class Backend>
+struct frame {
+    using program = Program;
+    using scalar = T;
+    using backend = Backend;
+    using team = typename Backend::template team<T>;
+    static constexpr index tile = Backend::tile;
+    static constexpr std::size_t nodes = Program::size;
+
+    dims size;
+    index tokens = 0;
+    index chunk = 1;  ///< C, tokens of a chunk
+    index span = 1;   ///< tokens of the chunk at hand; with one, rows may come one by one
+    pass phase = pass::forward;
+    bool unrolled = false;  ///< backward goes through every iteration
+    const T* parameters = nullptr;
+    T* gradient = nullptr;
+    const std::array<index, nodes>* parameter_start = nullptr;
+
+    std::array<T*, nodes> value{};
+    std::array<T*, nodes> bar{};
+    std::array<index, nodes> width{};
+    work_counters work;
+
+    template <class List>
+    struct memories;
+    template <class... E>
+    struct memories<type_list<E...>> {
+        using type = std::tuple<typename rule<E>::template memory<T>...>;
+    };
+    typename memories<typename Program::nodes>::type memory;
+
+    index rows() const { return tokens * tile; }
+
+    template <class E>
+    static constexpr std::size_t slot = Program::template slot<E>;
+    template <class E>
+    auto& memory_of() {
+        return std::get<slot<E>>(memory);
+    }
+    template <class E>
+    index width_of() const {
+        return width[slot<E>];
+    }
+    template <class E>
+    index stride_of() const {
+        return rule<E>::broadcast ? 0 : width[slot<E>];
+    }
+    template <class E>
+    T* value_at(index row) const {
+        return value[slot<E>] + row * stride_of<E>();
+    }
+    template <class E>
+    T* bar_at(index row) const {
+        return bar[slot<E>] + row * stride_of<E>();
+    }
+    /// The cotangent rows of operand E, or null when E depends on less than the pass reaches.
+    template <class E, dependence Reach>
+    T* bar_within(index row) const {
+        if constexpr (E::depends < Reach) return nullptr;
+        else return bar_at<E>(row);
+    }
+    template <class E>
+    matrix<T> value_rows(index row, index n) const {
+        return {value_at<E>(row), n, width_of<E>(), stride_of<E>()};
+    }
+    template <class E>
+    matrix<const T> const_value_rows(index row, index n) const {
+        return {value_at<E>(row), n, width_of<E>(), stride_of<E>()};
+    }
+    template <class E>
+    matrix<T> bar_rows(index row, index n) const {
+        return {bar_at<E>(row), n, width_of<E>(), stride_of<E>()};
+    }
+    template <class E>
+    matrix<const T> const_bar_rows(index row, index n) const {
+        return {bar_at<E>(row), n, width_of<E>(), stride_of<E>()};
+    }
+    template <class E>
+    const T* parameters_of() const {
+        return parameters + (*parameter_start)[slot<E>];
+    }
+    template <class E>
+    T* gradient_of() const {
+        return gradient + (*parameter_start)[slot<E>];
+    }
+};
+
+/// What rules that need nothing more inherit.
+struct plain_rule {
+    template <class T>
+    struct memory {};
+    /// One row serves all tokens.
+    static constexpr bool broadcast = false;
+    /// In a one-token chunk every row is evaluated by itself.
+    static constexpr bool row_local = true;
+    /// Kept from forward to backward because it is dear to compute.
+    static constexpr bool kept = false;
+
+    /// argument_error when the node cannot work with these sizes.
+    static void check(const dims&) {}
+    /// Appends the node's parameters.
+    static void declare(const dims&, std::vector<parameter_spec>&) {}
+    /// Numbers per sequence that a later call needs to go on.
+    static index carry(const dims&) { return 0; }
+    /// Lays out the node's own memory: `kept` survives until the backward pass.
+    template <class F>
+    static void lay_out(F&, arena<typename F::scalar>& /*scratch*/, arena<typename F::scalar>& /*kept*/) {}
+    /// Before the first token of a pass; `carry` [tile, carry()] is what the last call left, null on the way back.
+    template <class F>
+    static void begin(F&, const typename F::scalar* /*carry*/) {}
+    /// After the last token of forward.
+    template <class F>
+    static void end(F&, typename F::scalar* /*carry*/) {}
+    /// Parts that depend on x alone, for all tokens, of a node that depends on more.
+    template <class F>
+    static void hoist(F&) {}
+    /// Rows of a chunk whose operands outside the innermost loop are ready.
+    template <class F>
+    static void open(F&, index /*row*/, index /*n*/) {}
+    /// The chunk has been solved.
+    template <class F>
+    static void close(F&, index /*row*/, index /*n*/) {}
+    /// As open, for the adjoint.
+    template <class F>
+    static void open_back(F&, index /*row*/, index /*n*/) {}
+    /// The adjoint of hoist.
+    template <class F>
+    static void hoist_back(F&) {}
+    /// Around the iterations of a chunk when backward goes through each of them.
+    template <class F>
+    static void before_unrolled_chunk(F&) {}
+    template <class F>
+    static void after_unrolled_step(F&, index /*row*/, index /*n*/) {}
+    template <class F>
+    static void after_unrolled_chunk(F&, index /*row*/, index /*n*/) {}
+    /// After all tokens of backward: what is formed once, from all rows.
+    template <class F>
+    static void end_back(F&) {}
+    template <class F>
+    static void value(F&, index /*row*/, index /*n*/) {}
+    template <dependence Reach, class F>
+    static void back(F&, index /*row*/, index /*n*/) {}
+};
+
+}  // namespace fprnn

@@ -1,0 +1,197 @@
+#pragma once
+
+#include <fprnn/expression/mixers.hpp>
+
+#include <array>
+#include <cstddef>
+
+/// From an expression to the list of nodes that are evaluated, operands first. Trees of elementwise functions become one
+/// node with a chain type; a subtree that depends on less is a node of its own, because it is evaluated less often.
+namespace fprnn {
+
+template <class List, class E>
+inline constexpr bool contains = false;
+template <class... L, class E>
+inline constexpr bool contains<type_list<L...>, E> = (std::same_as<L, E> || ...);
+
+template <class List, class E>
+inline constexpr std::size_t position = 0;
+template <class... L, class E>
+inline constexpr std::size_t position<type_list<L...>, E> = [] {
+    std::size_t i = 0;
+    (void)((std::same_as<L, E> || (++i, false)) || ...);
+    return i;
+}();
+
+template <class List>
+inline constexpr std::size_t length = 0;
+template <class... L>
+inline constexpr std::size_t length<type_list<L...>> = sizeof...(L);
+
+namespace detail {
+
+template <class List, class E>
+struct append_unique;
+template <class... L, class E>
+struct append_unique<type_list<L...>, E> {
+    using type = std::conditional_t<contains<type_list<L...>, E>, type_list<L...>, type_list<L..., E>>;
+};
+
+/// Whether E is computed inside a chain whose root depends on D.
+template <class E, dependence D>
+inline constexpr bool inlined = false;
+template <template <class...> class F, class... E, dependence D>
+inline constexpr bool inlined<elementwise_node<F, E...>, D> = elementwise_node<F, E...>::depends == D;
+
+template <class E, dependence D, class Found>
+struct leaves {
+    using type = typename append_unique<Found, E>::type;
+};
+template <class List, dependence D, class Found>
+struct leaves_of_all;
+template <dependence D, class Found>
+struct leaves_of_all<type_list<>, D, Found> {
+    using type = Found;
+};
+template <class E, class... Rest, dependence D, class Found>
+struct leaves_of_all<type_list<E, Rest...>, D, Found> {
+    using type = typename leaves_of_all<type_list<Rest...>, D, typename leaves<E, D, Found>::type>::type;
+};
+template <template <class...> class F, class... E, dependence D, class Found>
+    requires(inlined<elementwise_node<F, E...>, D>)
+struct leaves<elementwise_node<F, E...>, D, Found> {
+    using type = typename leaves_of_all<type_list<E...>, D, Found>::type;
+};
+
+template <class E, dependence D, class Leaves>
+struct chain_of {
+    using type = chain::argument<static_cast<int>(position<Leaves, E>)>;
+};
+template <template <class...> class F, class... E, dependence D, class Leaves>
+    requires(inlined<elementwise_node<F, E...>, D>)
+struct chain_of<elementwise_node<F, E...>, D, Leaves> {
+    using type = F<typename chain_of<E, D, Leaves>::type...>;
+};
+
+}  // namespace detail
+
+/// The arguments of an elementwise node's chain: nodes that are evaluated before it.
+template <class E>
+using chain_arguments = typename detail::leaves<E, E::depends, type_list<>>::type;
+/// Its functor: no names, no layers, only positions.
+template <class E>
+using chain_functor = typename detail::chain_of<E, E::depends, chain_arguments<E>>::type;
+
+/// The nodes that must be there before E.
+template <class E>
+struct needs {
+    using type = typename E::operands;
+};
+template <class... E>
+struct needs<cat_node<E...>> {
+    static_assert(detail::never<E...>,
+                  "cat(a, b) stands only in linear, affine and mixers such as householder: map it first");
+    using type = type_list<>;
+};
+template <template <class...> class F, class... E>
+struct needs<elementwise_node<F, E...>> {
+    using type = chain_arguments<elementwise_node<F, E...>>;
+};
+
+namespace detail {
+
+template <class E, class Found>
+struct collect;
+template <class List, class Found>
+struct collect_all;
+template <class Found>
+struct collect_all<type_list<>, Found> {
+    using type = Found;
+};
+template <class E, class... Rest, class Found>
+struct collect_all<type_list<E, Rest...>, Found> {
+    using type = typename collect_all<type_list<Rest...>, typename collect<E, Found>::type>::type;
+};
+template <class E, class Found>
+struct collect {
+    using type =
+        typename append_unique<typename collect_all<typename needs<E>::type, Found>::type, E>::type;
+};
+template <class E, class Found>
+    requires(contains<Found, E>)
+struct collect<E, Found> {
+    using type = Found;
+};
+template <class Found>
+struct collect<zero_node, Found> {
+    using type = Found;
+};
+
+template <class E>
+inline constexpr bool is_fixed_point = false;
+template <class F>
+inline constexpr bool is_fixed_point<fixed_point_node<F>> = true;
+
+template <class List>
+struct find_fixed_point;
+template <>
+struct find_fixed_point<type_list<>> {
+    using type = void;
+};
+template <class E, class... Rest>
+struct find_fixed_point<type_list<E, Rest...>> {
+    using type = std::conditional_t<is_fixed_point<E>, E, typename find_fixed_point<type_list<Rest...>>::type>;
+};
+
+template <class... E>
+consteval int count_fixed_points(type_list<E...>) {
+    return (0 + ... + (is_fixed_point<E> ? 1 : 0));
+}
+
+template <class E>
+inline constexpr bool uses_iterate_outside = false;
+template <class List>
+inline constexpr bool any_in_iteration = false;
+template <class... E>
+inline constexpr bool any_in_iteration<type_list<E...>> =
+    ((E::depends == dependence::current || E::depends == dependence::shifted) || ...);
+
+template <class... E>
+consteval bool iterate_stays_inside(type_list<E...>) {
+    return ((is_fixed_point<E> || E::depends != dependence::output || !any_in_iteration<typename needs<E>::type>) &&
+            ...);
+}
+
+}  // namespace detail
+
+/// What evaluates an expression: its nodes in order, and which of them is the fixed point (void when there is none).
+template <class Root>
+struct program {
+    static_assert(Root::depends == dependence::input || Root::depends == dependence::output,
+                  "the expression still contains prev: wrap the iteration in fixed_point(f)");
+    using root = Root;
+    using nodes = typename detail::collect<Root, type_list<>>::type;
+    using fixed_point = typename detail::find_fixed_point<nodes>::type;
+    static constexpr std::size_t size = length<nodes>;
+    static_assert(detail::count_fixed_points(nodes{}) <= 1,
+                  "one expression holds one fixed point: stack layers for several");
+    static_assert(detail::iterate_stays_inside(nodes{}),
+                  "prev stands outside of fixed_point(f): use shift(y) of y = fixed_point(f) instead");
+
+    template <class E>
+    static constexpr std::size_t slot = position<nodes, E>;
+};
+
+/// Calls f.template operator()<E>() for every node of a list, first to last or last to first.
+template <class... E, class F>
+constexpr void for_each_node(type_list<E...>, F&& f) {
+    (f.template operator()<E>(), ...);
+}
+template <class... E, class F>
+constexpr void for_each_node_reversed(type_list<E...>, F&& f) {
+    [[maybe_unused]] int order = 0;
+    // The operands of an assignment are evaluated from right to left.
+    ((f.template operator()<E>(), order) = ... = 0);
+}
+
+}  // namespace fprnn

@@ -1,0 +1,89 @@
+#pragma once
+
+#include <fprnn/core/tensor.hpp>
+#include <fprnn/expression/initialiser.hpp>
+#include <fprnn/expression/width.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace fprnn {
+
+/// Named parameters in one flat array. A name is a path such as "blocks.0.Q"; a tree's gradient is a tree of the same
+/// layout, so optimisers and files walk the flat array and the list of entries.
+template <class T>
+class parameter_tree {
+public:
+    struct entry {
+        std::string name;
+        fprnn::shape shape;
+        index offset;
+        bool decay;
+    };
+
+    parameter_tree() = default;
+
+    /// Appends a parameter and initialises it; argument_error when the name is taken.
+    void add(const parameter_spec& spec, seed s = {}) {
+        require(!contains(spec.name), "parameter_tree", [&] { return "the name '" + spec.name + "' is used twice"; });
+        const index offset = size();
+        values_.resize(static_cast<std::size_t>(offset + spec.extents.count()));
+        entries_.push_back({spec.name, spec.extents, offset, spec.decay});
+        initialise(view<T>(values_.data() + offset, spec.extents), spec.init, spec.name, s);
+    }
+
+    /// The same names and shapes, all zero.
+    parameter_tree zeros_like() const {
+        parameter_tree other = *this;
+        std::fill(other.values_.begin(), other.values_.end(), T(0));
+        return other;
+    }
+
+    const std::vector<entry>& entries() const { return entries_; }
+    bool contains(std::string_view name) const { return find(name) != nullptr; }
+
+    view<T> operator[](std::string_view name) {
+        const entry& e = at(name);
+        return {values_.data() + e.offset, e.shape};
+    }
+    view<const T> operator[](std::string_view name) const {
+        const entry& e = at(name);
+        return {values_.data() + e.offset, e.shape};
+    }
+
+    index size() const { return static_cast<index>(values_.size()); }
+    T* data() { return values_.data(); }
+    const T* data() const { return values_.data(); }
+    T* begin() { return data(); }
+    T* end() { return data() + size(); }
+    const T* begin() const { return data(); }
+    const T* end() const { return data() + size(); }
+
+private:
+    const entry* find(std::string_view name) const {
+        for (const entry& e : entries_)
+            if (e.name == name) return &e;
+        return nullptr;
+    }
+    const entry& at(std::string_view name) const {
+        const entry* e = find(name);
+        require(e != nullptr, "parameter_tree", [&] {
+            std::string known;
+            for (const entry& k : entries_) known += (known.empty() ? "" : ", ") + k.name;
+            return "no parameter '" + std::string(name) + "'; there are: " + known;
+        });
+        return *e;
+    }
+
+    std::vector<entry> entries_;
+    buffer<T> values_;
+};
+
+/// The parameters of one layer and the sizes they were made for.
+template <class T>
+struct layer_parameters : parameter_tree<T> {
+    dims size;
+};
+
+}  // namespace fprnn

@@ -1,0 +1,118 @@
+#pragma once
+
+#include <fprnn/tape/parameters.hpp>
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace fprnn {
+
+struct adamw_options {
+    double learning_rate = 3e-3;
+    double beta1 = 0.9;
+    double beta2 = 0.99;
+    double epsilon = 1e-8;
+    double weight_decay = 0.01;
+};
+
+/// AdamW on the flat array of a parameter_tree: for gradient g of step k = 1, 2, …
+///
+///     m ← β₁ m + (1−β₁) g,   v ← β₂ v + (1−β₂) g²,   m̂ = m/(1−β₁ᵏ),   v̂ = v/(1−β₂ᵏ),
+///     θ ← θ − η w θ − η m̂ / (√v̂ + ε),
+///
+/// with w = weight_decay for entries with `decay`, otherwise 0. The decay is decoupled: it does not pass through m
+/// and v. Source: Loshchilov and Hutter 2019, algorithm 2, with η on both terms as is usual.
+///
+/// A gradient with NaN or Inf spoils m and v for good: ask first_nonfinite before.
+template <class T>
+class adamw {
+public:
+    /// For trees of theta's layout; argument_error when an option is out of its range.
+    explicit adamw(const parameter_tree<T>& theta, const adamw_options& options = {})
+        : options_(options),
+          layout_(theta.entries()),
+          first_moment_(static_cast<std::size_t>(theta.size())),
+          second_moment_(static_cast<std::size_t>(theta.size())) {
+        require_rate(options.learning_rate);
+        require_option("beta1", options.beta1, options.beta1 >= 0 && options.beta1 < 1, "in [0,1)");
+        require_option("beta2", options.beta2, options.beta2 >= 0 && options.beta2 < 1, "in [0,1)");
+        // In T, because an epsilon that rounds to 0 would make 0/0 of a parameter that has no gradient.
+        require_option("epsilon", options.epsilon,
+                       static_cast<T>(options.epsilon) > 0 && std::isfinite(options.epsilon),
+                       "positive in the parameters' type");
+        require_option("weight_decay", options.weight_decay,
+                       options.weight_decay >= 0 && std::isfinite(options.weight_decay), "at least 0");
+    }
+
+    const adamw_options& options() const { return options_; }
+
+    /// Steps taken so far.
+    std::int64_t steps() const { return steps_; }
+
+    /// One step with the options' learning rate.
+    void step(parameter_tree<T>& theta, const parameter_tree<T>& gradient) {
+        step(theta, gradient, options_.learning_rate);
+    }
+
+    /// One step in place. argument_error, with theta unchanged, when the learning rate is not a positive number or
+    /// when a tree's names and shapes are not those that the optimiser was made for.
+    void step(parameter_tree<T>& theta, const parameter_tree<T>& gradient, double learning_rate) {
+        require_rate(learning_rate);
+        require_layout(theta, "theta");
+        require_layout(gradient, "gradient");
+        ++steps_;
+        const auto k = static_cast<double>(steps_);
+        const T beta1 = static_cast<T>(options_.beta1), rest1 = static_cast<T>(1 - options_.beta1);
+        const T beta2 = static_cast<T>(options_.beta2), rest2 = static_cast<T>(1 - options_.beta2);
+        const T epsilon = static_cast<T>(options_.epsilon);
+        const T rate = static_cast<T>(learning_rate / (1 - std::pow(options_.beta1, k)));
+        const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, k)));
+        for (const auto& e : layout_) {
+            const T keep = static_cast<T>(e.decay ? 1 - learning_rate * options_.weight_decay : 1.0);
+            T* x = theta.data() + e.offset;
+            const T* g = gradient.data() + e.offset;
+            T* m = first_moment_.data() + e.offset;
+            T* v = second_moment_.data() + e.offset;
+            const index n = e.shape.count();
+            for (index i = 0; i < n; ++i) {
+                m[i] = beta1 * m[i] + rest1 * g[i];
+                v[i] = beta2 * v[i] + rest2 * g[i] * g[i];
+                x[i] = keep * x[i] - rate * m[i] / (std::sqrt(v[i]) * root + epsilon);
+            }
+        }
+    }
+
+private:
+    static void require_option(const char* name, double value, bool ok, const char* range) {
+        require(ok, "adamw",
+                [&] { return std::string(name) + " must be " + range + ", got " + std::to_string(value); });
+    }
+
+    static void require_rate(double rate) {
+        require_option("learning_rate", rate, rate > 0 && std::isfinite(rate), "positive");
+    }
+
+    void require_layout(const parameter_tree<T>& tree, const char* argument) const {
+        const auto& entries = tree.entries();
+        require(entries.size() == layout_.size(), "adamw", [&] {
+            return std::string(argument) + " has " + std::to_string(entries.size()) + " parameters, expected " +
+                   std::to_string(layout_.size());
+        });
+        for (std::size_t i = 0; i < layout_.size(); ++i)
+            require(entries[i].name == layout_[i].name && entries[i].shape == layout_[i].shape, "adamw", [&] {
+                return std::string(argument) + "'s parameter " + std::to_string(i) + " is " + entries[i].name + " " +
+                       entries[i].shape.to_string() + ", expected " + layout_[i].name + " " +
+                       layout_[i].shape.to_string();
+            });
+    }
+
+    adamw_options options_;
+    std::vector<typename parameter_tree<T>::entry> layout_;
+    buffer<T> first_moment_;
+    buffer<T> second_moment_;
+    std::int64_t steps_ = 0;
+};
+
+}  // namespace fprnn

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <fprnn/backend/eigen.hpp>
+#include <fprnn/fixed_point/solution.hpp>
+#include <fprnn/ops/cross_entropy.hpp>
+#include <fprnn/tape/parameters.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fprnn {
+
+struct accuracies {
+    double token = 0;     ///< share of tokens
+    double sequence = 0;  ///< share of sequences without a mistake
+};
+
+/// Of the first `prefix` tokens of every sequence; `correct` is [sequences, length], as in cross_entropy_result.
+inline accuracies measure_accuracy(const std::vector<std::uint8_t>& correct, index sequences, index prefix) {
+    if (correct.empty() || prefix == 0) return {};
+    const auto length = static_cast<std::ptrdiff_t>(correct.size()) / sequences;
+    double right = 0, whole = 0;
+    for (index b = 0; b < sequences; ++b) {
+        const auto row = correct.begin() + b * length;
+        const auto n = std::count(row, row + prefix, std::uint8_t{1});
+        right += static_cast<double>(n);
+        whole += n == prefix;
+    }
+    return {right / static_cast<double>(sequences * prefix), whole / static_cast<double>(sequences)};
+}
+
+/// The middle of the values, the mean of the middle two when their number is even; 0 of none. Reorders them.
+template <class N>
+double median(std::vector<N>& values) {
+    if (values.empty()) return 0;
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    const auto upper = static_cast<double>(*middle);
+    if (values.size() % 2) return upper;
+    return (static_cast<double>(*std::max_element(values.begin(), middle)) + upper) / 2;
+}
+
+/// How the fixed points of some sequences were reached, all layers together.
+struct convergence_summary {
+    double median_iterations = 0;  ///< of a sequence: the largest over its chunks
+    double median_residual = 0;    ///< of a sequence: the largest over its chunks
+    double largest_residual = 0;
+    double share_converged = 0;  ///< of the tokens
+};
+
+/// None when no layer iterated. `length`: tokens a sequence.
+inline std::optional<convergence_summary> summarise(const std::vector<const convergence*>& layers, index length) {
+    std::vector<int> iterations;
+    std::vector<double> residuals;
+    double converged = 0;
+    for (const convergence* c : layers) {
+        iterations.insert(iterations.end(), c->iterations.begin(), c->iterations.end());
+        residuals.insert(residuals.end(), c->residual.begin(), c->residual.end());
+        for (const index n : c->tokens_converged) converged += static_cast<double>(n);
+    }
+    if (std::all_of(iterations.begin(), iterations.end(), [](int n) { return n == 0; })) return std::nullopt;
+    convergence_summary s;
+    s.share_converged = converged / (static_cast<double>(iterations.size()) * static_cast<double>(length));
+    s.largest_residual = *std::max_element(residuals.begin(), residuals.end());
+    s.median_residual = median(residuals);
+    s.median_iterations = median(iterations);
+    return s;
+}
+template <class T>
+std::optional<convergence_summary> summarise(const std::vector<solution<T>>& layers, index length) {
+    std::vector<const convergence*> all;
+    for (const auto& s : layers) all.push_back(&s);
+    return summarise(all, length);
+}
+
+/// What a model does with sequences of one length.
+struct evaluation {
+    index length = 0;
+    index sequences = 0;
+    accuracies accuracy;
+    std::optional<convergence_summary> convergence;  ///< none for a model without a fixed point
+    std::vector<std::uint8_t> correct;               ///< [sequences, length]
+};
+
+/// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
+/// sample(tokens, targets, first), a batch at a time so that memory does not grow with their number. argument_error
+/// unless length and sequences are at least 1.
+template <class T, class Model, class Sample, class Backend = eigen>
+evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
+                    Backend backend = Backend{}) {
+    require(length >= 1, "evaluate", [&] { return "length must be at least 1, got " + std::to_string(length); });
+    require(sequences >= 1, "evaluate",
+            [&] { return "sequences must be at least 1, got " + std::to_string(sequences); });
+    constexpr index batch = 256;
+    std::vector<std::uint8_t> correct;
+    std::vector<fprnn::convergence> reached;
+    for (index first = 0; first < sequences; first += batch) {
+        const index n = std::min(batch, sequences - first);
+        tensor<std::int32_t> tokens({n, length}), targets({n, length});
+        sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(first));
+        std::vector<solution<T>> how;
+        const tensor<T> logits = model.evaluate(theta, std::as_const(tokens).view(), &how, backend);
+        const auto part = cross_entropy(logits.view(), std::as_const(targets).view(), {}, backend);
+        correct.insert(correct.end(), part.correct.begin(), part.correct.end());
+        for (const auto& s : how) reached.push_back(s);
+    }
+    std::vector<const fprnn::convergence*> all;
+    for (const auto& c : reached) all.push_back(&c);
+    const accuracies accuracy = measure_accuracy(correct, sequences, length);
+    return {length, sequences, accuracy, summarise(all, length), std::move(correct)};
+}
+
+}  // namespace fprnn

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <fprnn/core/shape.hpp>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace fprnn {
+
+/// What a training loop has to say after a step; what it leaves out is not shown.
+struct progress_report {
+    index step = 0;       ///< steps done
+    index sequences = 0;  ///< sequences seen since the start, all batches together
+    std::optional<double> loss{};
+    std::optional<double> token_accuracy{};     ///< share of tokens, in [0,1]
+    std::optional<double> sequence_accuracy{};  ///< share of sequences without a mistake, in [0,1]
+    std::optional<double> iterations{};         ///< median of the fixed-point iterations
+    std::optional<double> done{};               ///< share of the work that is over, where it is not step/total
+};
+
+/// "42s", "3m05s" or "2h07m"; "?" when it is not known.
+inline std::string duration_text(double seconds) {
+    if (!(seconds >= 0 && seconds < 1e9)) return "?";
+    const auto s = static_cast<long>(std::lround(seconds));
+    char text[32];
+    if (s < 60)
+        std::snprintf(text, sizeof text, "%lds", s);
+    else if (s < 3600)
+        std::snprintf(text, sizeof text, "%ldm%02lds", s / 60, s % 60);
+    else
+        std::snprintf(text, sizeof text, "%ldh%02ldm", s / 3600, s / 60 % 60);
+    return text;
+}
+
+/// One line of at most `width` columns. A part that no longer fits is left out whole, so no number is ever cut.
+inline std::string progress_line(const progress_report& r, index total, double sequences_per_second,
+                                 double seconds_left, int width) {
+    std::string line = std::to_string(r.step) + "/" + std::to_string(total);
+    if (static_cast<int>(line.size()) > width) line.clear();
+    const auto part = [&](const char* format, std::optional<double> value) {
+        char text[64];
+        if (!value) return;
+        std::snprintf(text, sizeof text, format, *value);
+        if (static_cast<int>(line.size()) + 2 + static_cast<int>(std::string_view(text).size()) > width) return;
+        line += line.empty() ? "" : "  ";
+        line += text;
+    };
+    part("loss %.4g", r.loss);
+    part("token %.4f", r.token_accuracy);
+    part("sequence %.4f", r.sequence_accuracy);
+    part("iterations %.4g", r.iterations);
+    if (sequences_per_second > 0) part("%.4g seq/s", sequences_per_second);
+    const std::string left = "left " + duration_text(seconds_left);
+    if (static_cast<int>(line.size() + 2 + left.size()) <= width) line += (line.empty() ? "" : "  ") + left;
+    return line;
+}
+
+/// Shows how training goes. On a terminal one line is rewritten, at most ten times a second and never wider than the
+/// window; elsewhere, in a file or a log, a plain line is written every `seconds_between_lines`. The first and the last
+/// step are always shown. Rate and time left are means since construction. Does not own the file.
+class progress {
+public:
+    /// argument_error when out is null, total negative or the interval not a number of at least 0.
+    progress(std::FILE* out, index total, double seconds_between_lines = 10)
+        : out_(out), total_(total), terminal_(out && ::isatty(::fileno(out)) == 1) {
+        require(out != nullptr, "progress", [] { return "out is null"; });
+        require(total >= 0, "progress", [&] { return "total must be at least 0, got " + std::to_string(total); });
+        require(seconds_between_lines >= 0, "progress", [&] {
+            return "seconds_between_lines must be at least 0, got " + std::to_string(seconds_between_lines);
+        });
+        interval_ = terminal_ ? 0.1 : seconds_between_lines;
+    }
+    progress(const progress&) = delete;
+    progress& operator=(const progress&) = delete;
+    ~progress() { finish(); }
+
+    /// Shows the report if it is time to.
+    void update(const progress_report& report) {
+        const double elapsed = std::chrono::duration<double>(clock::now() - start_).count();
+        if (elapsed < next_ && report.step != total_) return;
+        next_ = elapsed + interval_;
+        const double rate = elapsed > 0 ? static_cast<double>(report.sequences) / elapsed : 0;
+        const double done = report.done.value_or(static_cast<double>(report.step) / static_cast<double>(total_));
+        const double left = done > 0 ? elapsed * (1 - done) / done : std::numeric_limits<double>::quiet_NaN();
+        const std::string line = progress_line(report, total_, rate, left, width());
+        std::fprintf(out_, terminal_ ? "\r%s\x1b[K" : "%s\n", line.c_str());
+        std::fflush(out_);
+        open_ = terminal_;
+    }
+
+    /// Writes a line that stays, such as a result in between.
+    void print(std::string_view text) {
+        std::fprintf(out_, "%s%.*s\n", open_ ? "\r\x1b[K" : "", static_cast<int>(text.size()), text.data());
+        std::fflush(out_);
+        open_ = false;
+    }
+
+    /// Ends the line that is being rewritten, so that what follows starts on a line of its own.
+    void finish() {
+        if (!open_) return;
+        std::fputc('\n', out_);
+        std::fflush(out_);
+        open_ = false;
+    }
+
+private:
+    using clock = std::chrono::steady_clock;
+
+    // Asked anew each time because windows are resized. The last column stays free: some terminals wrap on it.
+    int width() const {
+        if (!terminal_) return std::numeric_limits<int>::max();
+        winsize size{};
+        const bool known = ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
+        return (known ? size.ws_col : 80) - 1;
+    }
+
+    std::FILE* out_;
+    index total_;
+    bool terminal_;
+    double interval_ = 0;
+    double next_ = 0;
+    bool open_ = false;
+    clock::time_point start_ = clock::now();
+};
+
+}  // namespace fprnn

@@ -1,0 +1,120 @@
+#include <ops/checks.hpp>
+
+namespace {
+
+using checks::random;
+using fprnn::eigen;
+using fprnn::index;
+using fprnn::matrix;
+using fprnn::reference;
+using fprnn::shape;
+using fprnn::tensor;
+
+/// Rows of `columns` numbers inside wider ones, as the parts of a concatenation and of its weights lie.
+template <class T>
+struct block {
+    tensor<T> memory;
+    index rows, columns, stride;
+
+    block(index r, index c, std::uint64_t stream, index beside = 3)
+        : memory(random<T>({r, c + beside}, stream)), rows(r), columns(c), stride(c + beside) {}
+    T& operator()(index r, index c) { return memory[r * stride + 1 + c]; }
+    matrix<T> write() { return {memory.data() + 1, rows, columns, stride}; }
+    matrix<const T> read() const { return {memory.data() + 1, rows, columns, stride}; }
+};
+
+/// to = (overwrite ? 0 : to) + a_(r,i) b_(i,c), in double.
+template <class T, class A, class B>
+tensor<double> plain(block<T> to, index inner, bool overwrite, A&& a, B&& b) {
+    tensor<double> all(to.memory.shape());
+    for (index i = 0; i < all.size(); ++i) all[i] = static_cast<double>(to.memory[i]);
+    for (index r = 0; r < to.rows; ++r)
+        for (index c = 0; c < to.columns; ++c) {
+            double sum = overwrite ? 0.0 : static_cast<double>(to(r, c));
+            for (index i = 0; i < inner; ++i) sum += static_cast<double>(a(r, i)) * static_cast<double>(b(i, c));
+            all[r * to.stride + 1 + c] = sum;
+        }
+    return all;
+}
+
+/// The largest difference, in units of ε times the largest number; numbers beside the block count as well.
+template <class T>
+double worst(const block<T>& got, const tensor<double>& expected) {
+    double difference = 0, largest = 0;
+    for (index i = 0; i < expected.size(); ++i) {
+        difference = std::max(difference, std::abs(static_cast<double>(got.memory[i]) - expected[i]));
+        largest = std::max(largest, std::abs(expected[i]));
+    }
+    return difference / largest / static_cast<double>(std::numeric_limits<T>::epsilon());
+}
+
+template <class Backend, class T>
+void products() {
+    for (index r : {1, 5, 16, 48})
+        for (index n : {1, 2, 7, 33})
+            for (index k : {1, 3, 40})
+                for (bool overwrite : {true, false}) {
+                    block<T> x(r, k, 1), w(n, k, 2), y(r, n, 3), x_bar(r, k, 4), w_bar(n, k, 5);
+                    const auto y_expected = plain(y, k, overwrite, x, [&](index i, index c) { return w(c, i); });
+                    const auto x_expected = plain(x_bar, n, overwrite, y, w);
+                    const auto w_expected = plain(
+                        w_bar, r, false, [&](index i, index t) { return y(t, i); }, x);
+                    Backend::multiply_back(x_bar.write(), y.read(), w.read(), overwrite);
+                    Backend::multiply_weights(w_bar.write(), y.read(), x.read());
+                    Backend::multiply(y.write(), x.read(), w.read(), overwrite);
+                    CHECK(worst(y, y_expected) <= 6);
+                    CHECK(worst(x_bar, x_expected) <= 6);
+                    CHECK(worst(w_bar, w_expected) <= 6);
+                }
+}
+
+TEST_CASE_TEMPLATE("multiply: Y = X Wᵀ, X̄ = Ȳ W and W̄ += Ȳᵀ X inside wider arrays, stored or added", T, float, double) {
+    SUBCASE("reference") { products<reference, T>(); }
+    SUBCASE("eigen") { products<eigen, T>(); }
+}
+
+TEST_CASE_TEMPLATE("multiply: overwriting does not read what was there", Backend, reference, eigen) {
+    const auto x = random<float>({16, 5}, 1), w = random<float>({7, 5}, 2), y_bar = random<float>({16, 7}, 3);
+    tensor<float> y({16, 7}), x_bar({16, 5});
+    y.fill(NAN);
+    x_bar.fill(NAN);
+    Backend::multiply(matrix<float>{y.data(), 16, 7, 7}, matrix<const float>{x.data(), 16, 5, 5},
+                      matrix<const float>{w.data(), 7, 5, 5}, true);
+    Backend::multiply_back(matrix<float>{x_bar.data(), 16, 5, 5}, matrix<const float>{y_bar.data(), 16, 7, 7},
+                           matrix<const float>{w.data(), 7, 5, 5}, true);
+    for (float v : y) CHECK(std::isfinite(v));
+    for (float v : x_bar) CHECK(std::isfinite(v));
+}
+
+TEST_CASE_TEMPLATE("multiply: in tiles of 16 rows a row's bits do not depend on its place or the number of tiles", T,
+                   float, double) {
+    for (index k : {1, 3, 17, 64, 130})
+        for (index n : {1, 2, 5, 64}) {
+            const auto x = random<T>({48, k}, 1), w = random<T>({n, k}, 2);
+            tensor<T> all({48, n}), one({16, n}), repeated({16, k});
+            eigen::multiply(matrix<T>{all.data(), 48, n, n}, matrix<const T>{x.data(), 48, k, k},
+                            matrix<const T>{w.data(), n, k, k}, true);
+            for (index r = 0; r < 48; r += 5) {
+                for (index i = 0; i < 16; ++i) std::copy_n(x.data() + r * k, k, repeated.data() + i * k);
+                eigen::multiply(matrix<T>{one.data(), 16, n, n}, matrix<const T>{repeated.data(), 16, k, k},
+                                matrix<const T>{w.data(), n, k, k}, true);
+                bool same = true;
+                for (index i = 0; i < 16; ++i) same = same && checks::same_bits(&one(i, 0), &all(r, 0), n);
+                CHECK_MESSAGE(same, "k = " << k << ", n = " << n << ", row " << r);
+            }
+        }
+}
+
+TEST_CASE("eigen: copies share their threads, and every index is visited once") {
+    const eigen backend(3);
+    eigen copy = backend;
+    CHECK(copy.threads() == 3);
+    std::vector<int> visits(1000);
+    copy.for_each(1000, [&](index i) { ++visits[static_cast<std::size_t>(i)]; });
+    CHECK(visits == std::vector<int>(1000, 1));
+    CHECK(eigen::default_threads() >= 1);
+    reference{}.for_each(1000, [&](index i) { ++visits[static_cast<std::size_t>(i)]; });
+    CHECK(visits == std::vector<int>(1000, 2));
+}
+
+}  // namespace

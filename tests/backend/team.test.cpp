@@ -1,0 +1,144 @@
+#include <ops/checks.hpp>
+
+namespace {
+
+using checks::random;
+using fprnn::index;
+using fprnn::pack_team;
+using fprnn::serial_team;
+using fprnn::shape;
+using fprnn::small_array;
+using fprnn::tensor;
+
+static_assert(fprnn::backend_for<fprnn::reference, float> && fprnn::backend_for<fprnn::reference, double>);
+static_assert(fprnn::backend_for<fprnn::eigen, float> && fprnn::backend_for<fprnn::eigen, double>);
+
+#define FPRNN_TEAMS serial_team<float>, serial_team<double>, pack_team<float>, pack_team<double>
+
+template <class Team>
+struct number;
+template <template <class> class Team, class T>
+struct number<Team<T>> {
+    using type = T;
+};
+
+TEST_CASE_TEMPLATE("team: each visits every channel once and writes nothing beyond the row", Team, FPRNN_TEAMS) {
+    using T = typename number<Team>::type;
+    for (index D = 0; D <= 40; ++D) {
+        tensor<T> x(shape{D + 8});
+        x.fill(-7);
+        T* row = x.data() + 1;  // not aligned
+        for (index i = 0; i < D; ++i) row[i] = static_cast<T>(i);
+        Team::each(D, [&](auto lane) {
+            lane.store(row, lane.load(row) * lane.load(row));
+            lane.add(row, decltype(lane.load(row))(T(1)));
+        });
+        bool right = x[0] == -7;
+        for (index i = 0; i < D; ++i) right = right && row[i] == static_cast<T>(i * i + 1);
+        for (index i = D; i < D + 7; ++i) right = right && row[i] == -7;
+        CHECK_MESSAGE(right, "D = " << D);
+    }
+}
+
+TEST_CASE_TEMPLATE("team: sums are exact where integers are, whatever the tail", Team, FPRNN_TEAMS) {
+    using T = typename number<Team>::type;
+    for (index D = 0; D <= 40; ++D) {
+        tensor<T> x(shape{D});
+        double sum = 0, squares = 0;
+        for (index i = 0; i < D; ++i) {
+            x[i] = static_cast<T>(i + 1);
+            sum += static_cast<double>(i + 1);
+            squares += static_cast<double>((i + 1) * (i + 1));
+        }
+        const auto s = Team::template sum<3>(D, [&](auto lane) {
+            using V = decltype(lane.load(x.data()));
+            const V v = lane.load(x.data());
+            return small_array<V, 3>{v, v * v, V(T(1))};  // the last one is not 0 in the empty places of a tail
+        });
+        CHECK(s[0] == static_cast<T>(sum));
+        CHECK(s[1] == static_cast<T>(squares));
+        CHECK(s[2] == static_cast<T>(D));
+    }
+}
+
+TEST_CASE_TEMPLATE("team: max is the largest channel, wherever it stands, and −∞ of none", Team, FPRNN_TEAMS) {
+    using T = typename number<Team>::type;
+    CHECK(Team::max(0, [](auto lane) { return lane.load(static_cast<const T*>(nullptr)); }) ==
+          -std::numeric_limits<T>::infinity());
+    for (index D : {1, 2, 3, 4, 7, 8, 9, 17, 33})
+        for (index at = 0; at < D; ++at)
+            for (double largest : {5.0, -5.0, 0.0}) {  // −5: a tail's empty places must not win
+                tensor<T> x(shape{D});
+                x.fill(static_cast<T>(largest - 1));
+                x[at] = static_cast<T>(largest);
+                CHECK(Team::max(D, [&](auto lane) { return lane.load(x.data()); }) == static_cast<T>(largest));
+            }
+}
+
+TEST_CASE_TEMPLATE("team: max is NaN when any channel is not finite", Team, FPRNN_TEAMS) {
+    using T = typename number<Team>::type;
+    const T inf = std::numeric_limits<T>::infinity(), nan = std::numeric_limits<T>::quiet_NaN();
+    for (index D : {1, 3, 4, 8, 9, 17, 33})
+        for (index at = 0; at < D; ++at)
+            for (T bad : {inf, -inf, nan}) {
+                tensor<T> x(shape{D});
+                x[at] = bad;
+                CHECK(std::isnan(Team::max(D, [&](auto lane) { return lane.load(x.data()); })));
+            }
+    tensor<T> x({9});
+    x.fill(std::numeric_limits<T>::max());
+    CHECK(Team::max(9, [&](auto lane) { return lane.load(x.data()); }) == std::numeric_limits<T>::max());
+}
+
+TEST_CASE_TEMPLATE("team: equal rows give equal bits at any address", Team, FPRNN_TEAMS) {
+    using T = typename number<Team>::type;
+    for (index D : {1, 3, 17, 33}) {
+        const auto x = random<T>({D}, 1);
+        tensor<T> sums({16}), memory(shape{D + 16});
+        for (index offset = 0; offset < 16; ++offset) {
+            T* row = std::copy_n(x.data(), D, memory.data() + offset) - D;
+            sums[offset] = Team::template sum<1>(D, [&](auto lane) {
+                using fprnn::math::exp;
+                return small_array{exp(lane.load(row)) * lane.load(row)};
+            })[0];
+        }
+        for (index offset = 1; offset < 16; ++offset) CHECK(checks::same_bits(&sums[offset], &sums[0], 1));
+    }
+}
+
+TEST_CASE_TEMPLATE("pack: its arithmetic is the number's", T, float, double) {
+    using fprnn::pack;
+    constexpr index n = pack<T>::size;
+    const auto a = random<T>({n}, 1), b = random<T>({n}, 2);
+    const auto same = [&](pack<T> p, auto&& formula, double ulps) {
+        tensor<T> x({n}), y({n});
+        p.store(x.data());
+        for (index i = 0; i < n; ++i) y[i] = static_cast<T>(formula(a[i], b[i]));
+        CHECK(checks::ulps(x, y) <= ulps);
+    };
+    const auto p = pack<T>::load(a.data()), q = pack<T>::load(b.data());
+    same(
+        p + q, [](T x, T y) { return x + y; }, 0);
+    same(
+        p - q, [](T x, T y) { return x - y; }, 0);
+    same(
+        p * q, [](T x, T y) { return x * y; }, 0);
+    same(
+        p / q, [](T x, T y) { return x / y; }, 0);
+    same(
+        -p, [](T x, T) { return -x; }, 0);
+    same(
+        abs(p), [](T x, T) { return std::abs(x); }, 0);
+    same(
+        sqrt(abs(p)), [](T x, T) { return std::sqrt(std::abs(x)); }, 1);
+    same(
+        maximum(p, q), [](T x, T y) { return std::max(x, y); }, 0);
+    same(
+        exp(p), [](T x, T) { return std::exp(x); }, 1);
+    same(
+        log(abs(p)), [](T x, T) { return std::log(std::abs(x)); }, 1);
+    same(
+        log1p(abs(p)), [](T x, T) { return std::log1p(std::abs(x)); }, 1);
+}
+
+}  // namespace

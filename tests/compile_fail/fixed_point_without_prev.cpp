@@ -1,0 +1,5 @@
+// expect: fixed_point(f): f must contain prev, and no other fixed point
+#include <fprnn/fixed_point/layer.hpp>
+
+using namespace fprnn::symbols;
+fprnn::layer l(fixed_point(tanh(fprnn::linear<"A">(in))));

@@ -1,0 +1,126 @@
+#include <fprnn/core/parallel.hpp>
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+namespace {
+
+using fprnn::index;
+using fprnn::thread_pool;
+
+TEST_CASE("parallel: every index is visited exactly once, by any number of threads") {
+    for (const int threads : {1, 2, 3, 8}) {
+        thread_pool pool(threads);
+        CHECK(pool.threads() == threads);
+        for (const index n : {1, 2, 7, 1000}) {
+            std::vector<int> visits(static_cast<std::size_t>(n));
+            pool.for_each(n, [&](index i) { ++visits[static_cast<std::size_t>(i)]; });
+            CHECK(std::all_of(visits.begin(), visits.end(), [](int v) { return v == 1; }));
+        }
+    }
+}
+
+TEST_CASE("parallel: an empty range calls nothing") {
+    for (const int threads : {1, 4}) {
+        thread_pool pool(threads);
+        std::atomic<int> calls{0};
+        pool.for_each(0, [&](index) { ++calls; });
+        pool.for_each(-3, [&](index) { ++calls; });
+        CHECK(calls == 0);
+    }
+}
+
+TEST_CASE("parallel: the same pool runs 10,000 loops, and what they wrote is seen by the caller") {
+    thread_pool pool(4);
+    std::vector<index> sums(5);
+    for (int round = 0; round < 10000; ++round)
+        pool.for_each(5, [&](index i) { sums[static_cast<std::size_t>(i)] += i + 1; });
+    for (index i = 0; i < 5; ++i) CHECK(sums[static_cast<std::size_t>(i)] == 10000 * (i + 1));
+}
+
+TEST_CASE("parallel: pools that are made and destroyed without work end") {
+    for (int round = 0; round < 200; ++round) {
+        thread_pool pool(3);
+        if (round % 2) pool.for_each(2, [](index) {});
+    }
+}
+
+TEST_CASE("parallel: an exception reaches the caller and the pool goes on working") {
+    for (const int threads : {1, 4}) {
+        thread_pool pool(threads);
+        for (int round = 0; round < 200; ++round) {
+            std::atomic<index> calls{0};
+            const auto loop = [&] {
+                pool.for_each(100, [&](index i) {
+                    ++calls;
+                    if (i == 37) throw std::runtime_error("index 37");
+                });
+            };
+            CHECK_THROWS_WITH_AS(loop(), "index 37", std::runtime_error);
+            CHECK(calls >= 1);
+            calls = 0;
+            pool.for_each(10, [&](index) { ++calls; });
+            CHECK(calls == 10);
+        }
+    }
+}
+
+TEST_CASE("parallel: when every index throws, exactly one exception is passed on") {
+    thread_pool pool(4);
+    for (int round = 0; round < 200; ++round) CHECK_THROWS_AS(pool.for_each(50, [](index i) { throw i; }), index);
+}
+
+TEST_CASE("parallel: after an exception the indices not yet begun are skipped") {
+    thread_pool pool(2);
+    std::atomic<index> calls{0};
+    const auto loop = [&] {
+        pool.for_each(100'000'000, [&](index) {
+            ++calls;
+            throw 1;
+        });
+    };
+    CHECK_THROWS_AS(loop(), int);
+    CHECK(calls <= 2);
+}
+
+TEST_CASE("parallel: work that writes to memory of its own gives the same bits for any number of threads") {
+    const auto compute = [](int threads) {
+        thread_pool pool(threads);
+        std::vector<double> out(500);
+        pool.for_each(500, [&](index i) {
+            double sum = 0;
+            for (index k = 1; k <= i; ++k) sum += std::sin(static_cast<double>(k)) / static_cast<double>(k);
+            out[static_cast<std::size_t>(i)] = sum;
+        });
+        return out;
+    };
+    const auto alone = compute(1);
+    CHECK(compute(2) == alone);
+    CHECK(compute(5) == alone);
+}
+
+TEST_CASE("parallel: a body may be const and need not be copyable") {
+    struct body {
+        std::atomic<index>* sum;
+        body(std::atomic<index>* s) : sum(s) {}
+        body(const body&) = delete;
+        void operator()(index i) const { *sum += i; }
+    };
+    std::atomic<index> sum{0};
+    const body add(&sum);
+    thread_pool pool(3);
+    pool.for_each(101, add);
+    CHECK(sum == 5050);
+}
+
+TEST_CASE("parallel: fewer than one thread is refused") {
+    CHECK_THROWS_WITH_AS(thread_pool(0), "thread_pool: threads must be at least 1, got 0", fprnn::argument_error);
+    CHECK_THROWS_AS(thread_pool(-1), fprnn::argument_error);
+}
+
+}  // namespace

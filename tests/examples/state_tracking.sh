@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# state_tracking.sh PROGRAM: what examples/state_tracking does with bad input, with little work, and with a signal.
+set -u
+program=$1
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+failures=0
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+# Small enough to be over in a moment.
+small=(--group S3 --d-model 8 --d-inner 8 --d-state 4 --reflections 2 --batch 8 --test-sequences 16 --threads 2)
+
+# refused MESSAGE ARGUMENTS…: exit status 2, exactly this one line, and nothing trained.
+refused() {
+    local message=$1 said status
+    shift
+    said=$("$program" "${small[@]}" --steps 3 --out "$folder/refused" "$@" 2>&1)
+    status=$?
+    [[ $status == 2 ]] || fail "$* ended with status $status instead of 2"
+    [[ $said == "state_tracking: $message" ]] || fail "$* said: $said
+        instead of: state_tracking: $message"
+    [[ ! -e $folder/refused/metrics.csv ]] || fail "$* was trained"
+}
+
+groups="expected S1 to S7, A1 to A7, Z1 to Z1000 or a direct product of these such as A4xZ5"
+refused "--group: finite_group: 'Q8' is not a known group; $groups" --group Q8
+refused "--group: finite_group: 'A4xB' is not a known group; $groups, got the factor 'B'" --group A4xB
+refused "--model: expected one of fp-mamba, fp-rnn, mamba, got 'lstm'" --model lstm
+refused "--layers: expected a whole number from 1 to 1000, got '0'" --layers 0
+refused "--d-inner: expected a whole number from 1 to 65536, got '1.5'" --d-inner 1.5
+refused "--reflections: expected one of 1, 2, 4, 8, got '3'" --reflections 3
+refused "--reflections: expected at most --d-inner = 3, got '4'" --reflections 4 --d-inner 3
+refused "--reflection-scale: expected one of 1, 2, got '0'" --reflection-scale 0
+refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
+refused "--batch: expected a whole number from 1 to 1048576, got '0'" --batch 0
+refused "--batch: expected a whole number from 1 to 1048576, got '-4'" --batch -4
+refused "--steps: expected a whole number from 1 to 1099511627776, got 'many'" --steps many
+refused "--time-limit: expected a positive number, got '0'" --time-limit 0
+refused "--learning-rate: expected a positive number, got 'nan'" --learning-rate nan
+refused "--learning-rate: expected a positive number, got '-1'" --learning-rate -1
+refused "--schedule: expected parallel, sequential or a chunk length of at least 1 token, got '0'" --schedule 0
+refused "--tolerance: expected a positive number, got '0'" --tolerance 0
+refused "--tolerance: expected a positive number, got 'inf'" --tolerance inf
+refused "--ell-max: expected a whole number from 1 to 1000000, got '0'" --ell-max 0
+refused "--adjoint: expected one of one-step, implicit, got 'exact'" --adjoint exact
+lengths="expected lengths from 1 to 1048576 such as 16,32,64 or ranges such as 2-50"
+for garbage in 16,x 16,,32 0 9-3 "" 16, -; do
+    refused "--test-lengths: $lengths, got '$garbage'" --test-lengths "$garbage"
+done
+refused "--test-sequences: expected a whole number from 1 to 16777216, got '0'" --test-sequences 0
+refused "--seed: expected a whole number from 0 to 9223372036854775806, got '-1'" --seed -1
+refused "--threads: expected a whole number from 1 to 1024, got '0'" --threads 0
+refused "--figure: expected one of interpolation, got 'pie'" --figure pie
+refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
+touch "$folder/file"
+refused "--out: expected a folder that can be written, got '$folder/file/below' (Not a directory)" \
+    --out "$folder/file/below"
+
+# Little work: every file, each of them well formed.
+is_json() { python3 -m json.tool "$1" >/dev/null 2>&1 || ! command -v python3 >/dev/null; }
+for model in fp-mamba fp-rnn mamba; do
+    out=$folder/$model
+    "$program" "${small[@]}" --model $model --steps 20 --test-lengths 5,16 --d-inner 9 --out "$out" >"$folder/log" ||
+        fail "$model ended with status $?: $(cat "$folder/log")"
+    for file in config.json summary.json; do
+        [[ -s $out/$file ]] && is_json "$out/$file" || fail "$model wrote no good $file"
+    done
+    [[ $(wc -l <"$out/metrics.csv") == 21 ]] || fail "$model: metrics.csv has not 20 rows"
+    [[ $(cut -d, -f1 "$out/accuracy.csv" | paste -sd' ') == "length 5 16" ]] || fail "$model: accuracy.csv is wrong"
+    [[ -s $out/accuracy.gp ]] || fail "$model wrote no script"
+    [[ -s $out/accuracy.txt || (-s $out/accuracy.png && -s $out/accuracy.svg) ]] || fail "$model wrote no figure"
+done
+"$program" "${small[@]}" --compare --steps 3 --test-lengths 4,8 --out "$folder/compare" >"$folder/log" ||
+    fail "--compare ended with status $?: $(cat "$folder/log")"
+for key in group train_length seconds_total fp_mamba mamba parameters sequence_accuracy share_converged; do
+    grep -q "\"$key\"" "$folder/compare/summary.json" || fail "--compare: no $key in summary.json"
+done
+"$program" "${small[@]}" --figure interpolation --steps 3 --test-lengths 2-9 --out "$folder/figure" >"$folder/log" ||
+    fail "--figure ended with status $?: $(cat "$folder/log")"
+[[ $(wc -l <"$folder/figure/interpolation.csv") == 33 ]] || fail "interpolation.csv has not 4 times 8 rows"
+
+# Equal seeds give equal numbers whatever the threads (the last column is the time).
+for threads in 1 3; do
+    "$program" "${small[@]}" --steps 5 --test-lengths 5 --threads $threads --out "$folder/threads$threads" >/dev/null
+    cut -d, -f1-8 "$folder/threads$threads/metrics.csv" >"$folder/metrics$threads"
+done
+cmp -s "$folder/metrics1" "$folder/metrics3" || fail "1 and 3 threads gave different numbers"
+
+# A rate that breaks the training: the message names step and parameter, and what there is is written.
+said=$("$program" "${small[@]}" --steps 50 --learning-rate 1e38 --test-lengths 5 --out "$folder/wild" 2>&1)
+[[ $? == 1 ]] || fail "numbers that are not finite did not end with status 1"
+[[ $said =~ train:\ step\ [0-9]+:.*\'[a-z0-9_.A-Z]+\' ]] || fail "no step and parameter in: $said"
+[[ -s $folder/wild/summary.json && -s $folder/wild/accuracy.csv ]] || fail "numbers that are not finite left no files"
+
+# The first signal ends the training in order.
+for signal in INT TERM; do
+    out=$folder/signal$signal
+    "$program" "${small[@]}" --steps 100000000 --test-lengths 5 --out "$out" >"$folder/log" 2>&1 &
+    child=$!
+    for ((i = 0; i < 300; ++i)); do
+        [[ -s $out/metrics.csv ]] && (($(wc -l <"$out/metrics.csv") > 3)) && break
+        sleep 0.1
+    done
+    kill -s $signal $child
+    wait $child || fail "SIG$signal ended the program with status $?"
+    grep -q '"ended_by": "signal"' "$out/summary.json" || fail "SIG$signal left no summary"
+    [[ $(wc -l <"$out/accuracy.csv") == 2 ]] || fail "SIG$signal left no accuracy.csv"
+done
+
+# A second one ends the program while it evaluates.
+out=$folder/twice
+"$program" "${small[@]}" --steps 100000000 --test-sequences 16000000 --out "$out" >"$folder/log" 2>&1 &
+child=$!
+for ((i = 0; i < 300; ++i)); do
+    [[ -s $out/metrics.csv ]] && break
+    sleep 0.1
+done
+kill -s TERM $child
+for ((i = 0; i < 300; ++i)); do
+    [[ -s $out/accuracy.csv ]] && break
+    sleep 0.1
+done
+kill -s TERM $child
+wait $child
+[[ $? == 143 ]] || fail "a second SIGTERM did not end the program"
+
+((failures == 0)) && echo "state_tracking does what it says"
+exit $((failures > 0))

@@ -1,0 +1,166 @@
+#pragma once
+
+#include <fprnn/fixed_point/layer.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <string>
+
+/// What the tests of layers share: random tensors, one call with its vjp, and central differences.
+namespace fprnn::testing {
+
+template <class T = double>
+tensor<T> normal(shape extents, std::uint64_t stream, double scale = 1) {
+    tensor<T> x(extents);
+    const random_stream r(seed{17}, stream);
+    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(scale * r.normal(static_cast<std::uint64_t>(i)));
+    return x;
+}
+
+/// Sequences [first, first + n) of [B,…].
+template <class T>
+tensor<T> sequences(const tensor<T>& x, index first, index n) {
+    const shape& s = x.shape();
+    const index each = x.size() / s[0];
+    tensor<T> part(s.rank() == 3 ? shape{n, s[1], s[2]} : shape{n, s[1]});
+    std::copy_n(x.data() + first * each, n * each, part.data());
+    return part;
+}
+
+/// Tokens [first, first + n) of [B,T,D].
+template <class T>
+tensor<T> tokens(const tensor<T>& x, index first, index n) {
+    tensor<T> part({x.shape()[0], n, x.shape()[2]});
+    for (index b = 0; b < part.shape()[0]; ++b)
+        for (index t = 0; t < n; ++t)
+            for (index d = 0; d < part.shape()[2]; ++d) part(b, t, d) = x(b, first + t, d);
+    return part;
+}
+
+/// Equal to the bit, NaN included.
+template <class A>
+bool same_bits(const A& a, const A& b) {
+    return a.size() == b.size() &&
+           (a.size() == 0 ||
+            std::memcmp(a.data(), b.data(), sizeof(a.data()[0]) * static_cast<std::size_t>(a.size())) == 0);
+}
+
+template <class A>
+double largest(const A& a) {
+    double m = 0;
+    for (index i = 0; i < a.size(); ++i) m = std::max(m, std::abs(static_cast<double>(a.data()[i])));
+    return m;
+}
+
+/// ‖a − b‖_∞; NaN when one of them is.
+template <class A>
+double distance(const A& a, const A& b) {
+    double m = 0;
+    for (index i = 0; i < a.size(); ++i) {
+        const double d = std::abs(static_cast<double>(a.data()[i]) - static_cast<double>(b.data()[i]));
+        if (!(d <= m)) m = d;
+    }
+    return m;
+}
+
+/// One call of a layer and its vjp.
+template <class T>
+struct differentiated {
+    solution<T> sol;
+    tensor<T> x_bar;
+    parameter_tree<T> theta_bar;
+    convergence adjoint;
+    work_counters adjoint_work;
+    index bytes = 0;  ///< kept for the way back
+};
+
+template <class Root, class T, class Backend = eigen>
+differentiated<T> differentiate(const layer<Root>& l, const layer_parameters<T>& theta, const tensor<T>& x,
+                                const tensor<T>& y_bar, Backend backend = Backend{}) {
+    typename layer<Root>::template record<T> kept;
+    differentiated<T> r;
+    r.sol = l.template run<T>(theta.size, theta.data(), x.view(), view<const T>{}, backend, &kept);
+    r.x_bar = tensor<T>(x.shape());
+    r.theta_bar = theta.zeros_like();
+    l.template back<T>(kept, x.view(), y_bar.view(), r.x_bar.view(), r.theta_bar.data(), backend);
+    r.adjoint = kept.adjoint_convergence;
+    r.adjoint_work = kept.adjoint_work;
+    r.bytes = kept.bytes();
+    return r;
+}
+
+/// d⟨y_bar, value()⟩ / d`at` by the central difference of five points; its error is of order h⁴ and rounding/h.
+template <class Value>
+double slope(Value&& value, const tensor<double>& y_bar, double& at, double h = 3e-4) {
+    const double middle = at;
+    const double weights[] = {1, -8, 8, -1}, steps[] = {-2, -1, 1, 2};
+    double sum = 0;
+    for (int k = 0; k < 4; ++k) {
+        at = middle + steps[k] * h;
+        const tensor<double> y = value();
+        for (index i = 0; i < y.size(); ++i) sum += weights[k] * y_bar[i] * y[i];
+    }
+    at = middle;
+    return sum / (12 * h);
+}
+
+/// Central differences of every entry of x and of every parameter.
+struct differences {
+    tensor<double> x;
+    parameter_tree<double> theta;
+};
+
+template <class Value>
+differences by_differences(layer_parameters<double>& theta, tensor<double>& x, const tensor<double>& y_bar,
+                           Value&& value, double h = 3e-4) {
+    differences d{tensor<double>(x.shape()), theta.zeros_like()};
+    for (index i = 0; i < x.size(); ++i) d.x[i] = slope(value, y_bar, x[i], h);
+    for (index i = 0; i < d.theta.size(); ++i) d.theta.data()[i] = slope(value, y_bar, theta.data()[i], h);
+    return d;
+}
+
+/// The largest error of a gradient, each tensor relative to its own largest entry, and where it is.
+struct gradient_error {
+    double worst = 0;
+    std::string where = "nowhere";
+
+    void take(const std::string& name, const double* got, const double* expected, index n) {
+        double scale = 0, error = 0;
+        for (index i = 0; i < n; ++i) {
+            scale = std::max(scale, std::abs(expected[i]));
+            const double e = std::abs(got[i] - expected[i]);
+            if (!(e <= error)) error = e;
+        }
+        const double relative = scale > 0 ? error / scale : error;
+        if (!(relative <= worst)) {
+            worst = relative;
+            where = name;
+        }
+    }
+};
+
+inline gradient_error compare(const differentiated<double>& got, const tensor<double>& x,
+                              const parameter_tree<double>& theta) {
+    gradient_error e;
+    e.take("x", got.x_bar.data(), x.data(), x.size());
+    for (const auto& p : theta.entries())
+        e.take(p.name, got.theta_bar.data() + p.offset, theta.data() + p.offset, p.shape.count());
+    return e;
+}
+inline gradient_error compare(const differentiated<double>& got, const differences& expected) {
+    return compare(got, expected.x, expected.theta);
+}
+inline gradient_error compare(const differentiated<double>& got, const differentiated<double>& expected) {
+    return compare(got, expected.x_bar, expected.theta_bar);
+}
+
+/// Moves every parameter away from its start, so that no bias is zero and no norm weight one.
+template <class T>
+void shake(parameter_tree<T>& theta, double by, std::uint64_t stream = 99) {
+    const random_stream r(seed{3}, stream);
+    for (index i = 0; i < theta.size(); ++i)
+        theta.data()[i] += static_cast<T>(by * r.normal(static_cast<std::uint64_t>(i)));
+}
+
+}  // namespace fprnn::testing

@@ -1,0 +1,83 @@
+#include "fixed_point/tools.hpp"
+
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/fp_rnn.hpp>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using namespace fprnn::testing;
+using fprnn::eigen;
+using fprnn::index;
+
+/// Values, gradients and counts of a block do not depend on threads, on the place in the batch or on the neighbours.
+template <class Block>
+void check_bits(Block block, const fprnn::dims& size, index C, fprnn::adjoint adjoint) {
+    const index B = 37, T = 6;
+    fprnn::layer l(block, fprnn::chunked{.length = C, .tolerance = 1e-4, .ell_max = 60}, adjoint);
+    const auto theta = fprnn::init<float>(l, size, fprnn::seed{3});
+    const auto x = normal<float>({B, T, size.d_in}, 1), y_bar = normal<float>({B, T, size.d_in}, 2);
+    const auto one = differentiate(l, theta, x, y_bar, eigen(1));
+    CHECK(largest(one.theta_bar) > 0);
+
+    for (int threads = 1; threads <= 8; ++threads) {
+        CAPTURE(threads);
+        const auto got = differentiate(l, theta, x, y_bar, eigen(threads));
+        CHECK(same_bits(got.sol.value, one.sol.value));
+        CHECK(same_bits(got.sol.carry, one.sol.carry));
+        CHECK(same_bits(got.x_bar, one.x_bar));
+        CHECK(same_bits(got.theta_bar, one.theta_bar));
+        CHECK(got.sol.total_iterations == one.sol.total_iterations);
+        CHECK(got.sol.work == one.sol.work);
+    }
+
+    const auto is_that_of = [&](const differentiated<float>& got, index place, index b) {
+        return same_bits(sequences(got.sol.value, place, 1), sequences(one.sol.value, b, 1)) &&
+               same_bits(sequences(got.sol.carry, place, 1), sequences(one.sol.carry, b, 1)) &&
+               same_bits(sequences(got.x_bar, place, 1), sequences(one.x_bar, b, 1)) &&
+               got.sol.total_iterations[static_cast<std::size_t>(place)] ==
+                   one.sol.total_iterations[static_cast<std::size_t>(b)];
+    };
+    for (const index first : {0, 1, 5, 16, 31})
+        for (const index n : {1, 2, 3, 6}) {
+            const auto part = differentiate(l, theta, sequences(x, first, n), sequences(y_bar, first, n), eigen(2));
+            for (index b = 0; b < n; ++b) {
+                CAPTURE(first);
+                CAPTURE(n);
+                CAPTURE(b);
+                CHECK(is_that_of(part, b, first + b));
+            }
+        }
+    // Other neighbours, another place, values of another size beside it.
+    auto crowd = normal<float>({20, T, size.d_in}, 7, 30), crowd_bar = normal<float>({20, T, size.d_in}, 8, 1e3);
+    for (const index place : {0, 7, 15, 16, 19}) {
+        CAPTURE(place);
+        const index each = T * size.d_in;
+        std::copy_n(x.data() + 11 * each, each, crowd.data() + place * each);
+        std::copy_n(y_bar.data() + 11 * each, each, crowd_bar.data() + place * each);
+        CHECK(is_that_of(differentiate(l, theta, crowd, crowd_bar, eigen(2)), place, 11));
+    }
+}
+
+const fprnn::dims mamba_size{.d_in = 6, .d_inner = 21, .d_state = 5};
+const fprnn::dims rnn_size{.d_in = 7, .d_inner = 18};
+const fprnn::implicit exact{.tolerance = 1e-5, .ell_max = 40};
+
+TEST_CASE("bits: FP-Mamba's depend on neither threads nor place nor neighbours") {
+    for (const index C : {index{1}, index{2}, fprnn::whole_sequence}) {
+        CAPTURE(C);
+        check_bits(fprnn::models::fp_mamba<3>(), mamba_size, C, exact);
+    }
+    check_bits(fprnn::models::fp_mamba<3>(), mamba_size, 1, fprnn::one_step{});
+}
+
+TEST_CASE("bits: FP-RNN's depend on neither threads nor place nor neighbours") {
+    for (const index C : {index{1}, index{4}, fprnn::whole_sequence}) {
+        CAPTURE(C);
+        check_bits(fprnn::models::fp_rnn<2>(), rnn_size, C, exact);
+    }
+    check_bits(fprnn::models::fp_rnn<2>(), rnn_size, 2, fprnn::unrolled{});
+}
+
+}  // namespace

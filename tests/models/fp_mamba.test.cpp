@@ -1,0 +1,15 @@
+#include "models/block_gradients.hpp"
+
+namespace {
+
+using fprnn::testing::check_block_gradients;
+
+TEST_CASE("fp_mamba: every gradient of the block is that of central differences, R = 1") {
+    check_block_gradients(fprnn::models::fp_mamba<1>(), {.d_in = 4, .d_inner = 5, .d_state = 3}, 2, 6, 0.1);
+}
+
+TEST_CASE("fp_mamba: every gradient of the block is that of central differences, R = 4 and odd widths") {
+    check_block_gradients(fprnn::models::fp_mamba<4>(), {.d_in = 5, .d_inner = 7, .d_state = 3}, 2, 6, 0.1);
+}
+
+}  // namespace

@@ -1,0 +1,124 @@
+#include "fixed_point/tools.hpp"
+
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/sequence_model.hpp>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using fprnn::chunked;
+using fprnn::implicit;
+using fprnn::index;
+using fprnn::tensor;
+using fprnn::models::model_dims;
+using fprnn::models::sequence_model;
+using fprnn::testing::gradient_error;
+
+const chunked tight{.length = 1, .tolerance = 1e-13, .ell_max = 1000};
+
+tensor<std::int32_t> numbers(index B, index T, std::uint64_t below, std::uint64_t stream) {
+    tensor<std::int32_t> t({B, T});
+    const fprnn::random_stream r(fprnn::seed{8}, stream);
+    for (index i = 0; i < t.size(); ++i)
+        t[i] = static_cast<std::int32_t>(r.below(static_cast<std::uint64_t>(i), below));
+    return t;
+}
+
+template <class Block>
+void check_gradients(Block block, index B, index T) {
+    sequence_model model(
+        block, model_dims{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .d_state = 3, .layers = 2}, tight,
+        implicit{.tolerance = 1e-13, .ell_max = 1000});
+    auto theta = model.template init<double>(fprnn::seed{6});
+    fprnn::testing::shake(theta, 0.1);
+    const auto tokens = numbers(B, T, 3, 1);
+    auto targets = numbers(B, T, 4, 2);
+    targets[1] = fprnn::ignored_target;
+
+    bool solved = true;
+    const auto loss = [&] {
+        std::vector<fprnn::solution<double>> how;
+        tensor<double> value({1});
+        value[0] =
+            cross_entropy(model.evaluate(theta, tokens.view(), &how, fprnn::reference{}).view(), targets.view()).loss;
+        for (const auto& s : how) solved = solved && s.all_converged();
+        return value;
+    };
+    tensor<double> one({1});
+    one[0] = 1;
+    auto expected = theta.zeros_like();
+    for (index i = 0; i < theta.size(); ++i)
+        expected.data()[i] = fprnn::testing::slope(loss, one, theta.data()[i], 5e-4);
+    CHECK(solved);
+
+    for (const index C : {index{1}, index{2}, fprnn::whole_sequence}) {
+        CAPTURE(C);
+        model.block.schedule.length = C;
+        fprnn::tape<double> tape(theta, fprnn::eigen{2});
+        const auto logits = model(tape, tokens.view());
+        const auto value = cross_entropy(tape, logits, targets.view());
+        CHECK(tape.value(value)[0] == doctest::Approx(loss()[0]).epsilon(1e-11));
+        const auto& gradient = tape.gradient(value);
+        gradient_error e;
+        for (const auto& p : theta.entries())
+            e.take(p.name, gradient.data() + p.offset, expected.data() + p.offset, p.shape.count());
+        CAPTURE(e.where);
+        CHECK(e.worst <= 1e-7);
+        MESSAGE("C = " << C << ", model - differences: " << e.worst);
+    }
+}
+
+TEST_CASE("sequence_model: the tape's gradient of every parameter is that of central differences, FP-RNN") {
+    check_gradients(fprnn::models::fp_rnn<2>(), 3, 5);
+}
+
+TEST_CASE("sequence_model: the tape's gradient of every parameter is that of central differences, FP-Mamba") {
+    check_gradients(fprnn::models::fp_mamba<2>(), 2, 5);
+}
+
+TEST_CASE("sequence_model: a block is one record of the tape, whatever the number of iterations") {
+    const auto tokens = numbers(2, 5, 3, 1), targets = numbers(2, 5, 4, 2);
+    for (const int layers : {1, 3})
+        for (const int ell_max : {1, 50}) {
+            sequence_model model(
+                fprnn::models::fp_rnn<2>(),
+                model_dims{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .layers = layers},
+                fprnn::parallel({.tolerance = 1e-13, .ell_max = ell_max}));
+            const auto theta = model.init<double>(fprnn::seed{6});
+            fprnn::tape<double> tape(theta);
+            (void)cross_entropy(tape, model(tape, tokens.view()), targets.view());
+            CHECK(tape.records() == static_cast<std::size_t>(layers + 3));  // embedding, blocks, head, loss
+        }
+}
+
+TEST_CASE("sequence_model: it evaluates to the same bits with and without a tape") {
+    sequence_model model(
+        fprnn::models::fp_mamba<2>(),
+        model_dims{.vocabulary = 5, .classes = 5, .d_model = 8, .d_inner = 8, .d_state = 4, .layers = 2});
+    const auto theta = model.init<float>(fprnn::seed{6});
+    const auto tokens = numbers(19, 7, 5, 1);
+    fprnn::tape<float> tape(theta);
+    std::vector<fprnn::solution<float>> how;
+    const auto logits = model(tape, tokens.view(), &how);
+    CHECK(fprnn::testing::same_bits(tape.value(logits), model.evaluate(theta, tokens.view())));
+    REQUIRE(how.size() == 2);
+    CHECK(how[1].iterations.size() == 19);
+    CHECK(how[1].iterations[0] > 1);
+}
+
+TEST_CASE("sequence_model: parameters are named by layer, and sizes below one are refused") {
+    sequence_model model(fprnn::models::mamba(),
+                         model_dims{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .layers = 2});
+    const auto theta = model.init<double>(fprnn::seed{0});
+    CHECK(theta.entries().front().name == "embedding");
+    CHECK(theta["blocks.0.x"].shape() == fprnn::shape{5, 4});
+    CHECK(theta["blocks.1.x"].shape() == fprnn::shape{5, 4});
+    CHECK(theta["head.logits"].shape() == fprnn::shape{4, 4});
+    CHECK(fprnn::testing::distance(theta["blocks.0.x"], theta["blocks.1.x"]) > 0.01);  // each layer has its own start
+    CHECK_THROWS_WITH_AS(sequence_model(fprnn::models::mamba(), model_dims{.vocabulary = 3, .classes = 4, .layers = 0}),
+                         "model_dims: layers must be at least 1, got 0", fprnn::argument_error);
+}
+
+}  // namespace

@@ -1,0 +1,106 @@
+#include <fprnn/tape/gradcheck.hpp>
+#include <fprnn/tape/tape.hpp>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using fprnn::argument_error;
+using fprnn::index;
+using fprnn::parameter_tree;
+using fprnn::reference;
+using fprnn::tensor;
+using fprnn::variable;
+using tape = fprnn::tape<double, reference>;
+
+parameter_tree<double> example() {
+    parameter_tree<double> theta;
+    theta.add({"w", {3}, {fprnn::initialiser::rule::normal, 1, 0}}, {1});
+    return theta;
+}
+
+/// y_i = w_i x_i
+variable scale(tape& t, variable x) {
+    tensor<double> y = t.value(x);
+    for (index i = 0; i < y.size(); ++i) y[i] *= t.parameters()["w"][i];
+    return t.record(std::move(y), [x](tape& tp, variable self) {
+        for (index i = 0; i < 3; ++i) {
+            tp.bar(x)[i] += tp.parameters()["w"][i] * tp.bar(self)[i];
+            tp.parameter_bars()["w"][i] += tp.value(x)[i] * tp.bar(self)[i];
+        }
+    });
+}
+/// Σ_i a_i b_i
+variable dot(tape& t, variable a, variable b) {
+    tensor<double> s({1});
+    for (index i = 0; i < 3; ++i) s[0] += t.value(a)[i] * t.value(b)[i];
+    return t.record(std::move(s), [a, b](tape& tp, variable self) {
+        for (index i = 0; i < 3; ++i) {
+            tp.bar(a)[i] += tp.value(b)[i] * tp.bar(self)[0];
+            tp.bar(b)[i] += tp.value(a)[i] * tp.bar(self)[0];
+        }
+    });
+}
+
+TEST_CASE("tape: cotangents of a value and of a parameter that are used more than once add up") {
+    const auto theta = example();
+    tensor<double> x({3}, {1, -2, 0.5});
+    const auto loss = [&](const parameter_tree<double>& p, const tensor<double>& in) {
+        double sum = 0;  // ⟨w ⊙ w ⊙ x, w ⊙ x⟩
+        for (index i = 0; i < 3; ++i) sum += p["w"][i] * p["w"][i] * in[i] * p["w"][i] * in[i];
+        return sum;
+    };
+    tape t(theta, {});
+    const variable leaf = t.leaf(x), once = scale(t, leaf), twice = scale(t, once), l = dot(t, twice, once);
+    CHECK(t.value(l)[0] == doctest::Approx(loss(theta, x)));
+    CHECK(t.records() == 3);
+    const auto gradient = t.gradient(l);
+    CHECK(fprnn::gradcheck([&](const auto& p) { return loss(p, x); }, theta, gradient).error <= 1e-9);
+    CHECK(fprnn::gradcheck([&] { return loss(theta, x); }, {{"x", x, t.bar(leaf)}}).error <= 1e-9);
+    CHECK(t.records() == 0);
+}
+
+TEST_CASE("tape: what the loss does not use has a gradient of zero") {
+    const auto theta = example();
+    tape t(theta, {});
+    const variable x = t.leaf(tensor<double>({3}, {1, 2, 3})), unused = scale(t, x), l = dot(t, x, x);
+    const auto& gradient = t.gradient(l);
+    for (double g : gradient["w"]) CHECK(g == 0);
+    for (double g : t.bar(unused)) CHECK(g == 0);
+    CHECK(t.bar(x)[2] == 6);
+}
+
+TEST_CASE("tape: bars begin at zero and what is added before the gradient is taken counts") {
+    const auto theta = example();
+    tape t(theta, {});
+    const variable x = t.leaf(tensor<double>({3}, {1, 2, 3})), l = dot(t, x, x);
+    CHECK(t.bar(x).shape() == fprnn::shape{3});
+    CHECK(t.bar(x)[0] == 0);
+    t.bar(x)[0] = 10;
+    t.parameter_bars()["w"][1] = 5;
+    const auto& gradient = t.gradient(l);
+    CHECK(t.bar(x)[0] == 12);
+    CHECK(gradient["w"][1] == 5);
+}
+
+TEST_CASE("tape: the gradient has the parameters' names and shapes") {
+    const auto theta = example();
+    tape t(theta, {});
+    const variable l = t.leaf(tensor<double>({1}));
+    const auto& gradient = t.gradient(l);
+    REQUIRE(gradient.entries().size() == 1);
+    CHECK(gradient.entries()[0].name == "w");
+    CHECK(gradient["w"].shape() == fprnn::shape{3});
+}
+
+TEST_CASE("tape: a loss that is not one number is refused, and the records are kept") {
+    const auto theta = example();
+    tape t(theta, {});
+    const variable x = t.leaf(tensor<double>({3}, {1, 2, 3})), y = scale(t, x), l = dot(t, x, y);
+    CHECK_THROWS_WITH_AS(t.gradient(y), "tape.gradient: the loss must be one number, got [3]", argument_error);
+    CHECK_THROWS_WITH_AS(t.gradient(t.leaf({})), "tape.gradient: the loss must be one number, got [0]", argument_error);
+    CHECK(t.records() == 2);
+    CHECK(t.gradient(l)["w"][1] == 4);
+}
+
+}  // namespace

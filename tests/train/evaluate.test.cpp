@@ -1,0 +1,79 @@
+#include <fprnn/train/evaluate.hpp>
+
+#include <doctest/doctest.h>
+
+namespace {
+
+using fprnn::index;
+using fprnn::measure_accuracy;
+using fprnn::median;
+using fprnn::tensor;
+
+TEST_CASE("evaluate: a sequence counts when all its tokens are right, of a prefix when those of the prefix are") {
+    const std::vector<std::uint8_t> correct{1, 1, 1, 1,  //
+                                            1, 1, 0, 1,  //
+                                            0, 1, 1, 1};
+    CHECK(measure_accuracy(correct, 3, 4).token == doctest::Approx(10.0 / 12));
+    CHECK(measure_accuracy(correct, 3, 4).sequence == doctest::Approx(1.0 / 3));
+    CHECK(measure_accuracy(correct, 3, 2).token == doctest::Approx(5.0 / 6));
+    CHECK(measure_accuracy(correct, 3, 2).sequence == doctest::Approx(2.0 / 3));
+    CHECK(measure_accuracy({}, 0, 0).token == 0);
+}
+
+TEST_CASE("evaluate: the median of an even number of values is between the middle two") {
+    std::vector<int> odd{5, 1, 3}, even{4, 1, 3, 2}, none;
+    CHECK(median(odd) == 3);
+    CHECK(median(even) == 2.5);
+    CHECK(median(none) == 0);
+}
+
+TEST_CASE("evaluate: the summary runs over all layers and sequences, and is none where nothing iterated") {
+    fprnn::convergence a(2), b(2);
+    CHECK_FALSE(fprnn::summarise(std::vector<const fprnn::convergence*>{&a, &b}, 4).has_value());
+    a.iterations = {3, 5};
+    b.iterations = {7, 9};
+    a.residual = {1e-5, 2e-5};
+    b.residual = {3e-5, 4e-1};
+    a.tokens_converged = {4, 4};
+    b.tokens_converged = {4, 2};
+    const auto s = fprnn::summarise(std::vector<const fprnn::convergence*>{&a, &b}, 4);
+    REQUIRE(s.has_value());
+    CHECK(s->median_iterations == 6);
+    CHECK(s->median_residual == doctest::Approx(2.5e-5));
+    CHECK(s->largest_residual == doctest::Approx(4e-1));
+    CHECK(s->share_converged == doctest::Approx(14.0 / 16));
+}
+
+/// A model whose logits name the token itself.
+struct echo {
+    index classes;
+    tensor<float> evaluate(const fprnn::parameter_tree<float>&, fprnn::view<const std::int32_t> tokens,
+                           std::vector<fprnn::solution<float>>*, const fprnn::eigen&) const {
+        tensor<float> logits({tokens.shape()[0], tokens.shape()[1], classes});
+        for (index i = 0; i < tokens.size(); ++i) logits[i * classes + tokens[i]] = 1;
+        return logits;
+    }
+};
+
+TEST_CASE("evaluate: every sequence is seen once, also where they do not fill the last batch") {
+    // Sequence s holds token s mod 5; the target is the token, except in sequences 0 and 299.
+    const auto sample = [](fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> targets, std::uint64_t first) {
+        for (index b = 0; b < tokens.shape()[0]; ++b)
+            for (index t = 0; t < tokens.shape()[1]; ++t) {
+                const auto s = first + static_cast<std::uint64_t>(b);
+                tokens(b, t) = static_cast<std::int32_t>(s % 5);
+                targets(b, t) = static_cast<std::int32_t>((s == 0 || s == 299 ? s + 1 : s) % 5);
+            }
+    };
+    const fprnn::parameter_tree<float> none;
+    const auto e = fprnn::evaluate(echo{5}, none, 3, 300, sample, fprnn::eigen(2));
+    CHECK(e.accuracy.sequence == doctest::Approx(298.0 / 300));
+    CHECK(e.accuracy.token == doctest::Approx(298.0 / 300));
+    CHECK(e.correct.size() == 900);
+    CHECK_FALSE(e.convergence.has_value());
+    CHECK_THROWS_WITH_AS(fprnn::evaluate(echo{5}, none, 0, 1, sample, fprnn::eigen(1)),
+                         "evaluate: length must be at least 1, got 0", fprnn::argument_error);
+    CHECK_THROWS_AS(fprnn::evaluate(echo{5}, none, 1, 0, sample, fprnn::eigen(1)), fprnn::argument_error);
+}
+
+}  // namespace

@@ -1,0 +1,182 @@
+#include <fprnn/train/interrupt.hpp>
+#include <fprnn/train/trainer.hpp>
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+namespace {
+
+using fprnn::index;
+using fprnn::parameter_tree;
+using fprnn::tensor;
+using fprnn::training_end;
+using fprnn::training_options;
+using fprnn::training_step;
+
+constexpr index classes = 5;
+using tape = fprnn::tape<float>;
+
+parameter_tree<float> table() {
+    parameter_tree<float> theta;
+    theta.add({"table", {classes, classes}, {fprnn::initialiser::rule::normal, 0.1}}, fprnn::seed{0});
+    return theta;
+}
+
+/// Logits are the rows of one table. `spoil` may change them in a step.
+struct lookup {
+    std::function<void(tensor<float>&)> spoil{};
+    std::function<void(tape&)> spoil_gradient{};
+
+    fprnn::variable operator()(tape& t, fprnn::view<const std::int32_t> tokens,
+                               std::vector<fprnn::solution<float>>*) const {
+        const auto logits = fprnn::embedding(t, "table", tokens);
+        tensor<float> value = t.value(logits);
+        if (spoil) spoil(value);
+        return t.record(std::move(value), [=, gradient = spoil_gradient](tape& tp, fprnn::variable self) {
+            for (index i = 0; i < tp.bar(self).size(); ++i) tp.bar(logits)[i] += tp.bar(self)[i];
+            if (gradient) gradient(tp);
+        });
+    }
+};
+
+/// The target of token x is x + 1.
+void successor(fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> targets, std::uint64_t first) {
+    for (index i = 0; i < tokens.size(); ++i) {
+        tokens[i] = static_cast<std::int32_t>((first + static_cast<std::uint64_t>(i)) % classes);
+        targets[i] = (tokens[i] + 1) % classes;
+    }
+}
+
+training_options small(index steps) {
+    return {.batch = 4, .length = 5, .steps = steps, .optimiser = {.learning_rate = 0.1}, .warmup_steps = 2};
+}
+
+const auto go_on = [](const training_step&) { return true; };
+
+TEST_CASE("train: a table learns its task, and every step reports what it measured") {
+    auto theta = table();
+    std::vector<training_step> steps;
+    const auto result = fprnn::train(lookup{}, theta, small(60), successor, [&](const training_step& s) {
+        steps.push_back(s);
+        return true;
+    });
+    CHECK(result.end == training_end::steps);
+    CHECK(result.steps == 60);
+    CHECK(result.message.empty());
+    REQUIRE(steps.size() == 60);
+    CHECK(steps.front().step == 1);
+    CHECK(steps.back().loss < 0.1 * steps.front().loss);
+    CHECK(steps.back().sequence_accuracy == 1);
+    CHECK(steps.back().token_accuracy == 1);
+    CHECK_FALSE(steps.back().iterations.has_value());
+    CHECK(steps.front().learning_rate == doctest::Approx(0.05));
+    CHECK(steps.back().learning_rate > 0);
+    CHECK(steps.back().learning_rate < 0.01);
+    CHECK(steps.back().done == 1);
+}
+
+TEST_CASE("train: runs with equal inputs give equal bits for any number of threads") {
+    auto a = table(), b = table();
+    fprnn::train(lookup{}, a, small(20), successor, go_on, fprnn::eigen(1));
+    fprnn::train(lookup{}, b, small(20), successor, go_on, fprnn::eigen(4));
+    CHECK(std::equal(a.begin(), a.end(), b.begin()));
+}
+
+TEST_CASE("train: the observer and the clock end it, and the rate falls with the clock") {
+    auto theta = table();
+    const auto stopped =
+        fprnn::train(lookup{}, theta, small(100), successor, [](const training_step& s) { return s.step < 7; });
+    CHECK(stopped.end == training_end::stopped);
+    CHECK(stopped.steps == 7);
+
+    training_options limited = small(1000000000);
+    limited.time_limit = 0.2;
+    double last_rate = 1;
+    const auto result = fprnn::train(lookup{}, theta, limited, successor, [&](const training_step& s) {
+        last_rate = s.learning_rate;
+        return true;
+    });
+    CHECK(result.end == training_end::time_limit);
+    CHECK(result.seconds >= 0.2);
+    CHECK(last_rate < 0.01);
+}
+
+TEST_CASE("train: a signal sets the flag that an observer reads") {
+    const fprnn::interrupt guard;
+    auto theta = table();
+    const auto result = fprnn::train(lookup{}, theta, small(100), successor, [](const training_step& s) {
+        if (s.step == 5) std::raise(SIGTERM);
+        return !fprnn::interrupt::requested();
+    });
+    CHECK(result.end == training_end::stopped);
+    CHECK(result.steps == 5);
+}
+
+TEST_CASE(
+    "train: a loss that is not finite names its step and the largest parameter, and the last good state is kept") {
+    auto theta = table();
+    int calls = 0;
+    parameter_tree<float> before;
+    lookup model;
+    model.spoil = [&](tensor<float>& logits) {
+        if (++calls == 4) before = theta;
+        if (calls == 5) logits[3] = std::numeric_limits<float>::quiet_NaN();
+    };
+    const auto result = fprnn::train(model, theta, small(100), successor, go_on);
+    CHECK(result.end == training_end::nonfinite);
+    CHECK(result.message.find("train: step 5: the loss is nan; the largest parameter is 'table' with ") == 0);
+    CHECK(std::equal(theta.begin(), theta.end(), before.begin()));
+}
+
+TEST_CASE("train: a gradient that is not finite names step and parameter and is not applied") {
+    auto theta = table();
+    int calls = 0;
+    lookup model;
+    model.spoil_gradient = [&](tape& t) {
+        if (++calls == 3) t.parameter_bars()["table"][0] = std::numeric_limits<float>::infinity();
+    };
+    const auto result = fprnn::train(model, theta, small(100), successor, go_on);
+    CHECK(result.end == training_end::nonfinite);
+    CHECK(result.steps == 2);
+    CHECK(result.message == "train: step 3: the gradient of parameter 'table' is not finite");
+    CHECK_FALSE(fprnn::first_nonfinite(theta).has_value());
+}
+
+TEST_CASE("train: a parameter that an update drives out of range is named and taken back") {
+    auto theta = table();
+    training_options wild = small(100);
+    wild.optimiser.learning_rate = 1e38;
+    wild.warmup_steps = 0;
+    const auto result = fprnn::train(lookup{}, theta, wild, successor, go_on);
+    CHECK(result.end == training_end::nonfinite);
+    CHECK(result.message.find("'table'") != std::string::npos);
+    CHECK_FALSE(fprnn::first_nonfinite(theta).has_value());
+}
+
+TEST_CASE("train: options out of their range are refused before anything is trained") {
+    auto theta = table();
+    const auto message = [&](auto change) {
+        training_options o = small(10);
+        change(o);
+        try {
+            fprnn::train(lookup{}, theta, o, successor, go_on);
+        } catch (const fprnn::argument_error& e) {
+            return std::string(e.what());
+        }
+        return std::string();
+    };
+    const auto before = theta;
+    CHECK(message([](auto& o) { o.batch = 0; }) == "train: batch must be at least 1, got 0");
+    CHECK(message([](auto& o) { o.length = 0; }) == "train: length must be at least 1, got 0");
+    CHECK(message([](auto& o) { o.steps = 0; }) == "train: steps must be at least 1, got 0");
+    CHECK(message([](auto& o) { o.warmup_steps = 11; }) == "train: warmup_steps must be at most steps = 10, got 11");
+    CHECK(message([](auto& o) { o.time_limit = std::numeric_limits<double>::quiet_NaN(); }) ==
+          "train: time_limit must be positive, got nan");
+    CHECK(message([](auto& o) { o.max_norm = 0; }) == "train: max_norm must be positive, got 0.000000");
+    CHECK(message([](auto& o) { o.optimiser.learning_rate = std::numeric_limits<double>::quiet_NaN(); }) ==
+          "adamw: learning_rate must be positive, got nan");
+    CHECK(std::equal(theta.begin(), theta.end(), before.begin()));
+}
+
+}  // namespace
