@@ -120,8 +120,10 @@ differences by_differences(layer_parameters<double>& theta, tensor<double>& x, c
     return d;
 }
 
-/// The largest error of a gradient, each tensor relative to its own largest entry, and where it is.
+/// The largest error of a gradient, each tensor relative to its own largest entry, and where it is. A tensor that is no
+/// larger than `nothing` counts as zero: a direction in one dimension, say, has a gradient of rounding errors only.
 struct gradient_error {
+    double nothing = 0;
     double worst = 0;
     std::string where = "nowhere";
 
@@ -132,7 +134,7 @@ struct gradient_error {
             const double e = std::abs(got[i] - expected[i]);
             if (!(e <= error)) error = e;
         }
-        const double relative = scale > 0 ? error / scale : error;
+        const double relative = scale > nothing ? error / scale : error > nothing ? error / nothing : 0;
         if (!(relative <= worst)) {
             worst = relative;
             where = name;
@@ -142,7 +144,7 @@ struct gradient_error {
 
 inline gradient_error compare(const differentiated<double>& got, const tensor<double>& x,
                               const parameter_tree<double>& theta) {
-    gradient_error e;
+    gradient_error e{.nothing = 1e-13 * std::max(largest(x), largest(theta))};
     e.take("x", got.x_bar.data(), x.data(), x.size());
     for (const auto& p : theta.entries())
         e.take(p.name, got.theta_bar.data() + p.offset, theta.data() + p.offset, p.shape.count());

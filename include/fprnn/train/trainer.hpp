@@ -22,8 +22,8 @@ struct training_options {
     index batch = 128;  ///< sequences a step
     index length = 16;  ///< tokens a sequence
     /// Tokens of the first sequences. They grow by half to `length` whenever `lengthen_at` of them are without a mistake;
-    /// a step has as many tokens at any length. The same as `length`: no curriculum.
-    index first_length = 16;
+    /// a step has as many tokens at any length. `length` or more: no curriculum.
+    index first_length = std::numeric_limits<index>::max();
     double lengthen_at = 0.8;  ///< share of sequences without a mistake, averaged over about ten steps
     index steps = 3000;
     double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
@@ -43,10 +43,6 @@ struct training_options {
         at_least("batch", batch, 1);
         at_least("length", length, 1);
         at_least("first_length", first_length, 1);
-        require(first_length <= length, "train", [&] {
-            return "first_length must be at most length = " + std::to_string(length) + ", got " +
-                   std::to_string(first_length);
-        });
         require(lengthen_at >= 0 && lengthen_at < 1, "train", [&] {
             return "lengthen_at must be in [0,1), got " + std::to_string(lengthen_at);
         });
@@ -109,7 +105,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
                                       .warmup_steps = options.warmup_steps,
                                       .total_steps = options.steps + 1,  // adamw refuses a rate of 0
                                       .decay = options.decay};
-    index length = options.first_length, sequences = 0;
+    index length = std::min(options.first_length, options.length), sequences = 0;
     double learnt = 0;
     tensor<std::int32_t> tokens, targets;
     parameter_tree<T> last_good = theta;
