@@ -27,11 +27,12 @@ void training_step(benchmark::State& state, Block block) {
     double loss = 0;
     std::vector<solution<float>> how;
     const auto step = [&] {
-        problem.sample(in, out, first);
+        problem(in, out, first);
         first += batch;
         tape<float> t(theta, backend);
         cross_entropy_result<float> result;
-        const variable l = cross_entropy(t, model(t, std::as_const(in).view(), &how), std::as_const(out).view(), &result);
+        const variable l =
+            cross_entropy(t, model(t, std::as_const(in).view(), &how), std::as_const(out).view(), &result);
         auto gradient = t.gradient(l);
         clip_by_global_norm(gradient, 1.0);
         optimizer.step(theta, gradient);
@@ -41,7 +42,8 @@ void training_step(benchmark::State& state, Block block) {
     for (int i = 0; i < warm_up; ++i) step();
     for (auto _ : state) step();
     if (!(loss > 0 && loss < 2.4)) state.SkipWithError("the model has not begun to learn");
-    state.counters["tokens/s"] = benchmark::Counter(static_cast<double>(batch * tokens), benchmark::Counter::kIsIterationInvariantRate);
+    state.counters["tokens/s"] =
+        benchmark::Counter(static_cast<double>(batch * tokens), benchmark::Counter::kIsIterationInvariantRate);
     state.counters["evaluations/token"] =
         static_cast<double>(how[0].work.evaluations) / static_cast<double>(batch * tokens);
 }
@@ -54,8 +56,7 @@ void sgemm(benchmark::State& state) {
     tensor<float> a({n, n}), b({n, n}), c({n, n});
     a.fill(1.0f);
     b.fill(0.5f);
-    for (auto _ : state)
-        eigen::multiply<float>({c.data(), n, n, n}, {a.data(), n, n, n}, {b.data(), n, n, n}, true);
+    for (auto _ : state) eigen::multiply<float>({c.data(), n, n, n}, {a.data(), n, n, n}, {b.data(), n, n, n}, true);
     if (c[0] != 256.0f) state.SkipWithError("wrong product");
     state.counters["flop/s"] = benchmark::Counter(2.0 * n * n * n, benchmark::Counter::kIsIterationInvariantRate);
 }

@@ -15,12 +15,9 @@ using json = nlohmann::ordered_json;
 using real = network::real;
 using parameters = fp::parameter_tree<real>;
 
-auto data(const options& o, fp::word_problem::split part) {
+fp::word_problem data(const options& o, fp::word_problem::split part) {
     // Parameters and data must not share random numbers.
-    fp::word_problem problem{.group = fp::finite_group(o.group), .seed = {o.seed + 1}, .part = part};
-    return [problem](fp::view<std::int32_t> tokens, fp::view<std::int32_t> targets, std::uint64_t first) {
-        problem.sample(tokens, targets, first);
-    };
+    return {.group = fp::finite_group(o.group), .seed = {o.seed + 1}, .part = part};
 }
 
 void write_json(const std::filesystem::path& path, const json& j) { fp::write_file(path, j.dump(4) + "\n"); }
@@ -36,9 +33,10 @@ const char* text_of(fp::training_end end) {
 }
 
 fp::training_result train(const options& o, const network& model, parameters& theta, const fp::eigen& backend) {
-    fp::csv_file metrics(o.out / "metrics.csv",
-                         "step,length,loss,token_accuracy,sequence_accuracy,median_iterations,share_converged,learning_rate,"
-                         "gradient_norm,seconds");
+    fp::csv_file metrics(
+        o.out / "metrics.csv",
+        "step,length,loss,token_accuracy,sequence_accuracy,median_iterations,share_converged,learning_rate,"
+        "gradient_norm,seconds");
     fp::progress progress(stdout, o.training.steps);
     const auto observe = [&](const fp::training_step& s) {
         metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations, s.share_converged,
@@ -62,7 +60,7 @@ fp::training_result train(const options& o, const network& model, parameters& th
 /// apart, on sequences of 64 tokens.
 json check_fixed_point(const options& o, const network& model, const parameters& theta, const fp::eigen& backend) {
     constexpr fp::index length = 64;
-    const auto sample = test_data(o);
+    const auto sample = data(o, fp::word_problem::split::test);
     json check;
     check["length"] = length;
     for (const double tolerance : {1e-2, 1e-4, 1e-6}) {
@@ -112,10 +110,6 @@ json check_fixed_point(const options& o, const network& model, const parameters&
 
 }  // namespace
 
-std::function<void(fp::view<std::int32_t>, fp::view<std::int32_t>, std::uint64_t)> test_data(const options& o) {
-    return data(o, fp::word_problem::split::test);
-}
-
 outcome run(const options& o) {
     fp::require_writable_folder(o.out, "--out");
     write_json(o.out / "config.json", to_json(o));
@@ -136,7 +130,7 @@ outcome run(const options& o) {
                      "share_converged");
     const auto tested = model->with(o.test_schedule.value_or(o.schedule));
     for (const fp::index length : o.test_lengths) {
-        const auto e = fp::evaluate(*tested, theta, length, o.test_sequences, test_data(o), backend);
+        const auto e = fp::evaluate(*tested, theta, length, o.test_sequences, data(o, fp::word_problem::split::test), backend);
         const auto& c = e.convergence;
         const auto cell = [&](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
         csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),

@@ -6,8 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <functional>
-
 namespace state_tracking {
 
 /// One model, trained and evaluated.
@@ -23,9 +21,6 @@ struct outcome {
 /// A signal ends the training early; numbers that are not finite do, too, and outcome.training says so. Both ways the
 /// model is evaluated as it then is.
 outcome run(const options& o);
-
-/// The test sequences of a model's group.
-std::function<void(fp::view<std::int32_t>, fp::view<std::int32_t>, std::uint64_t)> test_data(const options& o);
 
 /// Prints a table of accuracy against length, with a title.
 void print_table(const outcome& r);

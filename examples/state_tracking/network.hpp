@@ -67,10 +67,7 @@ std::unique_ptr<network> make(Block block, const architecture& a, fp::chunked sc
     return std::make_unique<network_of<Block>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
 }
 
-inline constexpr int compiled_reflections[] = {1, 2, 4, 8};
-inline constexpr int compiled_scales[] = {1, 2};
-
-/// Calls make_block<R, Scale>() with the values of `a`, which must be compiled ones.
+/// Calls make_block<R, Scale>() with the values of `a`, which must be among those below.
 template <class MakeBlock>
 std::unique_ptr<network> make_mixed(MakeBlock make_block, const architecture& a, fp::chunked schedule,
                                     fp::adjoint adjoint) {

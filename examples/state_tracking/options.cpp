@@ -55,6 +55,12 @@ double positive(const std::string& option, const std::string& text) {
     return *value;
 }
 
+double not_negative(const std::string& option, const std::string& text) {
+    const auto value = number<double>(text);
+    if (!value || !std::isfinite(*value) || !(*value >= 0)) refuse(option, "a number of at least 0", text);
+    return *value;
+}
+
 /// "16,32,50-60": lengths and ranges of them, sorted.
 std::vector<fp::index> lengths(const std::string& option, const std::string& text) {
     const std::string expected =
@@ -225,7 +231,8 @@ std::optional<options> read_options(int argc, char** argv) {
     add("--curriculum", "T",
         "tokens of the first sequences; they grow to --length as they are learnt. --length itself: no curriculum", "2",
         into(o.training.first_length, whole{1, most_tokens}));
-    add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more", "128", into(o.training.batch, whole{1, most_tokens}));
+    add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more", "128",
+        into(o.training.batch, whole{1, most_tokens}));
     o.training.steps = 12000;
     add("--steps", "N", "training steps", "12000", into(o.training.steps, whole{1}));
     add("--time-limit", "SECONDS",
@@ -234,6 +241,8 @@ std::optional<options> read_options(int argc, char** argv) {
         into(o.training.time_limit, positive));
     add("--learning-rate", "RATE", "peak of AdamW's rate, after 200 steps of warm-up and before a cosine decay",
         "0.003", into(o.training.optimiser.learning_rate, positive));
+    add("--weight-decay", "RATE", "of AdamW, for matrices", "0.01",
+        into(o.training.optimiser.weight_decay, not_negative));
 
     add("--schedule", "HOW", "parallel (the whole sequence), sequential (token by token) or a chunk length in tokens",
         "sequential; interpolation: parallel", into(o.schedule.length, chunk_length));

@@ -1,3 +1,14 @@
 #pragma once
 
+/// The whole library but for io/, which writes files and draws.
 #include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/sequence_model.hpp>
+#include <fprnn/ops/shift.hpp>
+#include <fprnn/tape/gradcheck.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/train/interrupt.hpp>
+#include <fprnn/train/progress.hpp>
+#include <fprnn/train/trainer.hpp>
+#include <fprnn/version.hpp>

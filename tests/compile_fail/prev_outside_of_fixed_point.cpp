@@ -3,4 +3,4 @@
 
 using namespace fprnn::symbols;
 auto y = fixed_point(tanh(fprnn::linear<"W">(cat(in, prev))));
-fprnn::layer l(y * sigmoid(fprnn::linear<"gate">(cat(in, shift(prev)))));
+fprnn::layer l(y* sigmoid(fprnn::linear<"gate">(cat(in, shift(prev)))));

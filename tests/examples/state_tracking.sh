@@ -41,6 +41,10 @@ refused "--steps: expected a whole number from 1 to 1099511627776, got 'many'" -
 refused "--time-limit: expected a positive number, got '0'" --time-limit 0
 refused "--learning-rate: expected a positive number, got 'nan'" --learning-rate nan
 refused "--learning-rate: expected a positive number, got '-1'" --learning-rate -1
+refused "--weight-decay: expected a number of at least 0, got '-0.1'" --weight-decay -0.1
+refused "--weight-decay: expected a number of at least 0, got 'nan'" --weight-decay nan
+refused "--curriculum: expected at most --length = 16, got '17'" --curriculum 17
+refused "--curriculum: expected a whole number from 1 to 1048576, got '0'" --curriculum 0
 refused "--schedule: expected parallel, sequential or a chunk length of at least 1 token, got '0'" --schedule 0
 refused "--tolerance: expected a positive number, got '0'" --tolerance 0
 refused "--tolerance: expected a positive number, got 'inf'" --tolerance inf
@@ -85,7 +89,7 @@ done
 # Equal seeds give equal numbers whatever the threads (the last column is the time).
 for threads in 1 3; do
     "$program" "${small[@]}" --steps 5 --test-lengths 5 --threads $threads --out "$folder/threads$threads" >/dev/null
-    cut -d, -f1-8 "$folder/threads$threads/metrics.csv" >"$folder/metrics$threads"
+    cut -d, -f1-9 "$folder/threads$threads/metrics.csv" >"$folder/metrics$threads"
 done
 cmp -s "$folder/metrics1" "$folder/metrics3" || fail "1 and 3 threads gave different numbers"
 

@@ -59,7 +59,7 @@ TEST_CASE("layer: x and carry of the wrong shape are refused with the shape that
     CHECK_THROWS_WITH_AS(l(theta, normal({2, 3}, 1)), "layer: x must be [B,T,3], got [2,3]", argument_error);
     CHECK_THROWS_WITH_AS(l(theta, tensor<double>()), "layer: x must be [B,T,3], got [0]", argument_error);
     const auto x = normal({2, 4, 3}, 1);
-    CHECK(l.carry_width(theta.size) == 10);  // h and y
+    CHECK(l.carry_width(theta.widths) == 10);  // h and y
     CHECK_THROWS_WITH_AS(l(theta, x, normal({2, 9}, 1)), "layer: carry must be [2,10], got [2,9]", argument_error);
     CHECK_THROWS_WITH_AS(l(theta, x, normal({3, 10}, 1)), "layer: carry must be [2,10], got [3,10]", argument_error);
     CHECK_THROWS_WITH_AS(l(theta, x, normal({2, 5, 2}, 1)), "layer: carry must be [2,10], got [2,5,2]", argument_error);

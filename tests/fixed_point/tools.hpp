@@ -80,7 +80,7 @@ differentiated<T> differentiate(const layer<Root>& l, const layer_parameters<T>&
                                 const tensor<T>& y_bar, Backend backend = Backend{}) {
     typename layer<Root>::template record<T> kept;
     differentiated<T> r;
-    r.sol = l.template run<T>(theta.size, theta.data(), x.view(), view<const T>{}, backend, &kept);
+    r.sol = l.template run<T>(theta.widths, theta.data(), x.view(), view<const T>{}, backend, &kept);
     r.x_bar = tensor<T>(x.shape());
     r.theta_bar = theta.zeros_like();
     l.template back<T>(kept, x.view(), y_bar.view(), r.x_bar.view(), r.theta_bar.data(), backend);

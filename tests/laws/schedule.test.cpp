@@ -24,7 +24,7 @@ auto rnn() {
 /// The layer called once per piece of the sequence, each call going on from the carry of the one before.
 template <class T, class Layer, class Theta>
 tensor<T> in_pieces(const Layer& l, const Theta& theta, const tensor<T>& x, const std::vector<index>& lengths) {
-    tensor<T> all({x.shape()[0], x.shape()[1], l.output_width(theta.size)}), carry;
+    tensor<T> all({x.shape()[0], x.shape()[1], l.output_width(theta.widths)}), carry;
     index at = 0;
     for (const index n : lengths) {
         auto part = l(theta, tokens(x, at, n), carry);
@@ -82,7 +82,7 @@ TEST_CASE("schedule: all reach one fixed point where tokens contract, in one cal
     const auto sequential = l(theta, x);
     REQUIRE(sequential.all_converged());
     fprnn::layer_parameters<float> theta32;
-    theta32.size = size;
+    theta32.widths = size;
     for (const auto& p : l.declare(size)) theta32.add(p);
     std::copy(theta.begin(), theta.end(), theta32.begin());
     tensor<float> x32(x.shape());

@@ -129,7 +129,7 @@ batch draw(const word_problem& problem, index sequences, index length, std::uint
     batch b{fprnn::tensor<std::int32_t>({sequences, length}), fprnn::tensor<std::int32_t>({sequences, length})};
     b.tokens.fill(-1);
     b.targets.fill(-1);
-    problem.sample(b.tokens, b.targets, first);
+    problem(b.tokens, b.targets, first);
     return b;
 }
 
@@ -347,9 +347,9 @@ TEST_CASE("empty batches and empty sequences are nothing to do") {
 TEST_CASE("tokens and targets of different shapes are refused with both shapes") {
     const word_problem problem{.group = finite_group("A5")};
     fprnn::tensor<std::int32_t> tokens({2, 3}), targets({3, 2}), flat(fprnn::shape{6});
-    CHECK_THROWS_WITH_AS(problem.sample(tokens, targets, 0),
+    CHECK_THROWS_WITH_AS(problem(tokens, targets, 0),
                          "word_problem: tokens and targets must both be [B,T], got [2,3] and [3,2]", argument_error);
-    CHECK_THROWS_WITH_AS(problem.sample(flat, flat, 0),
+    CHECK_THROWS_WITH_AS(problem(flat, flat, 0),
                          "word_problem: tokens and targets must both be [B,T], got [6] and [6]", argument_error);
 }
 

@@ -27,9 +27,12 @@ struct matrix {
 template <class Team, class T>
 concept team_of = requires(index n) {
     Team::each(n, [](auto lane) { lane.store(static_cast<T*>(nullptr), lane.load(static_cast<const T*>(nullptr))); });
-    { Team::template sum<1>(n, [](auto lane) { return small_array{lane.load(static_cast<const T*>(nullptr))}; })[0] }
-        -> std::convertible_to<T>;
-    { Team::max(n, [](auto lane) { return lane.load(static_cast<const T*>(nullptr)); }) } -> std::convertible_to<T>;
+    {
+        Team::template sum<1>(n, [](auto lane) { return small_array{lane.load(static_cast<const T*>(nullptr))}; })[0]
+        } -> std::convertible_to<T>;
+    {
+        Team::max(n, [](auto lane) { return lane.load(static_cast<const T*>(nullptr)); })
+        } -> std::convertible_to<T>;
 };
 
 /// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on

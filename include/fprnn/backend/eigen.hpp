@@ -22,9 +22,7 @@ struct pack {
 
     pack() = default;
     explicit pack(packet v) : p(v) {}
-    pack(T x)
-        requires(!std::same_as<packet, T>)
-        : p(Eigen::internal::pset1<packet>(x)) {}
+    pack(T x) requires(!std::same_as<packet, T>) : p(Eigen::internal::pset1<packet>(x)) {}
 
     static pack load(const T* from) { return pack(Eigen::internal::ploadu<packet>(from)); }
     void store(T* to) const { Eigen::internal::pstoreu(to, p); }
@@ -164,13 +162,17 @@ public:
 
     template <class T>
     static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite) {
-        if (overwrite) columns(y).noalias() = columns(w).transpose() * columns(x);
-        else columns(y).noalias() += columns(w).transpose() * columns(x);
+        if (overwrite)
+            columns(y).noalias() = columns(w).transpose() * columns(x);
+        else
+            columns(y).noalias() += columns(w).transpose() * columns(x);
     }
     template <class T>
     static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite) {
-        if (overwrite) columns(x_bar).noalias() = columns(w) * columns(y_bar);
-        else columns(x_bar).noalias() += columns(w) * columns(y_bar);
+        if (overwrite)
+            columns(x_bar).noalias() = columns(w) * columns(y_bar);
+        else
+            columns(x_bar).noalias() += columns(w) * columns(y_bar);
     }
     template <class T>
     static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x) {

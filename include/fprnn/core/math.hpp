@@ -8,16 +8,46 @@
 /// written with `using namespace math` runs on one channel or on a whole register of them.
 namespace fprnn::math {
 
-template <class T> FPRNN_BOTH inline T exp(T x) { return ::exp(x); }
-template <class T> FPRNN_BOTH inline T log(T x) { return ::log(x); }
-template <class T> FPRNN_BOTH inline T log1p(T x) { return ::log1p(x); }
-template <class T> FPRNN_BOTH inline T sqrt(T x) { return ::sqrt(x); }
-template <class T> FPRNN_BOTH inline T abs(T x) { return x < T(0) ? -x : x; }
-template <class T> FPRNN_BOTH inline T maximum(T a, T b) { return a < b ? b : a; }
+template <class T>
+FPRNN_BOTH inline T exp(T x) {
+    return ::exp(x);
+}
+template <class T>
+FPRNN_BOTH inline T log(T x) {
+    return ::log(x);
+}
+template <class T>
+FPRNN_BOTH inline T log1p(T x) {
+    return ::log1p(x);
+}
+template <class T>
+FPRNN_BOTH inline T sqrt(T x) {
+    return ::sqrt(x);
+}
+template <class T>
+FPRNN_BOTH inline T abs(T x) {
+    return x < T(0) ? -x : x;
+}
+template <class T>
+FPRNN_BOTH inline T maximum(T a, T b) {
+    return a < b ? b : a;
+}
 
-template <> FPRNN_BOTH inline float exp(float x) { return ::expf(x); }
-template <> FPRNN_BOTH inline float log(float x) { return ::logf(x); }
-template <> FPRNN_BOTH inline float log1p(float x) { return ::log1pf(x); }
-template <> FPRNN_BOTH inline float sqrt(float x) { return ::sqrtf(x); }
+template <>
+FPRNN_BOTH inline float exp(float x) {
+    return ::expf(x);
+}
+template <>
+FPRNN_BOTH inline float log(float x) {
+    return ::logf(x);
+}
+template <>
+FPRNN_BOTH inline float log1p(float x) {
+    return ::log1pf(x);
+}
+template <>
+FPRNN_BOTH inline float sqrt(float x) {
+    return ::sqrtf(x);
+}
 
 }  // namespace fprnn::math

@@ -19,11 +19,9 @@ class thread_pool {
 public:
     /// `threads` counts the calling thread; 1 starts none.
     explicit thread_pool(int threads) {
-        require(threads >= 1, "thread_pool", [&] {
-            return "threads must be at least 1, got " + std::to_string(threads);
-        });
-        for (int i = 1; i < threads; ++i)
-            workers_.emplace_back([this](std::stop_token stop) { serve(stop); });
+        require(threads >= 1, "thread_pool",
+                [&] { return "threads must be at least 1, got " + std::to_string(threads); });
+        for (int i = 1; i < threads; ++i) workers_.emplace_back([this](std::stop_token stop) { serve(stop); });
     }
     thread_pool(const thread_pool&) = delete;
     thread_pool& operator=(const thread_pool&) = delete;

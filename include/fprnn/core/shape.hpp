@@ -15,12 +15,10 @@ using index = std::int64_t;
 
 /// a·b, or an argument_error when it does not fit 64 bits.
 inline index checked_product(index a, index b, std::string_view operation = "size") {
-    require(a >= 0 && b >= 0, operation, [&] {
-        return "extents must not be negative, got " + std::to_string(a) + " and " + std::to_string(b);
-    });
-    require(b == 0 || a <= std::numeric_limits<index>::max() / b, operation, [&] {
-        return std::to_string(a) + " x " + std::to_string(b) + " does not fit 64 bits";
-    });
+    require(a >= 0 && b >= 0, operation,
+            [&] { return "extents must not be negative, got " + std::to_string(a) + " and " + std::to_string(b); });
+    require(b == 0 || a <= std::numeric_limits<index>::max() / b, operation,
+            [&] { return std::to_string(a) + " x " + std::to_string(b) + " does not fit 64 bits"; });
     return a * b;
 }
 
@@ -31,9 +29,8 @@ public:
 
     shape() = default;
     shape(std::initializer_list<index> extents) {
-        require(extents.size() <= max_rank, "shape", [&] {
-            return "at most 4 extents, got " + std::to_string(extents.size());
-        });
+        require(extents.size() <= max_rank, "shape",
+                [&] { return "at most 4 extents, got " + std::to_string(extents.size()); });
         for (index e : extents) extents_[static_cast<std::size_t>(rank_++)] = e;
         (void)count();
     }

@@ -19,9 +19,7 @@ public:
 
     view() = default;
     view(T* data, fprnn::shape extents) : data_(data), shape_(extents) {}
-    view(const view<value_type>& other)
-        requires std::is_const_v<T>
-        : data_(other.data()), shape_(other.shape()) {}
+    view(const view<value_type>& other) requires std::is_const_v<T> : data_(other.data()), shape_(other.shape()) {}
     view(const view&) = default;
     view& operator=(const view&) = default;
 

@@ -30,7 +30,8 @@ inline void validate(const adjoint& a) {
     if (const auto* i = std::get_if<implicit>(&a)) {
         require(i->tolerance > 0 && std::isfinite(i->tolerance), "implicit",
                 [&] { return "tolerance must be positive and finite, got " + std::to_string(i->tolerance); });
-        require(i->ell_max >= 1, "implicit", [&] { return "ell_max must be at least 1, got " + std::to_string(i->ell_max); });
+        require(i->ell_max >= 1, "implicit",
+                [&] { return "ell_max must be at least 1, got " + std::to_string(i->ell_max); });
     }
 }
 

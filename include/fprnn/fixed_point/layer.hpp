@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/eigen.hpp>
-#include <fprnn/fixed_point/solve.hpp>
+#include <fprnn/fixed_point/tile.hpp>
 #include <fprnn/tape/tape.hpp>
 
 #include <memory>
@@ -21,7 +21,7 @@ public:
     /// An argument that converts instead of deducing.
     template <class A>
     using same = std::type_identity_t<A>;
-    static constexpr bool has_fixed_point = !std::same_as<typename program::fixed_point, void>;
+    static constexpr bool has_fixed_point = engine::has_fixed_point<program>;
 
     chunked schedule;
     fprnn::adjoint adjoint;
@@ -41,22 +41,18 @@ public:
     }
     static index output_width(const dims& size) { return rule<Root>::width(size); }
     /// Numbers that a sequence's carry holds: scan states, last tokens.
-    static index carry_width(const dims& size) {
-        index n = 0;
-        for_each_node(typename program::nodes{}, [&]<class E>() { n += rule<E>::carry(size); });
-        return n;
-    }
+    static index carry_width(const dims& size) { return engine::carry_width<program>(size); }
 
     /// The widths are read off the parameters' own tree when it was made by init(layer, …).
     template <class T, class Backend = eigen>
     solution<T> operator()(const layer_parameters<T>& theta, view<const T> x, view<const T> carry = {},
                            Backend backend = {}) const {
-        return run<T>(theta.size, theta.data(), x, carry, backend, nullptr);
+        return run<T>(theta.widths, theta.data(), x, carry, backend, nullptr);
     }
     template <class T, class Backend = eigen>
     solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
                            Backend backend = {}) const {
-        return run<T>(theta.size, theta.data(), x.view(), carry.empty() ? view<const T>{} : carry.view(), backend,
+        return run<T>(theta.widths, theta.data(), x.view(), carry.empty() ? view<const T>{} : carry.view(), backend,
                       nullptr);
     }
 
@@ -76,9 +72,8 @@ public:
     template <class T, class Backend>
     solution<T> run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry,
                     Backend& backend, record<T>* keep) const {
-        require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer", [&] {
-            return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string();
-        });
+        require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
+                [&] { return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string(); });
         const index B = x.shape()[0], tokens = x.shape()[1], carried = carry_width(size);
         require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
             return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
@@ -96,23 +91,25 @@ public:
         constexpr index tile = Backend::tile;
         const index tiles = (B + tile - 1) / tile;
         const auto starts = parameter_starts(size);
-        const auto [scratch_size, kept_size] = measure<T, Backend>(size, tokens, pass::forward);
+        const auto sizes = engine::measure_tile<tile_frame<T, Backend>>(size, tokens, pass::forward, schedule, adjoint);
         if (keep) {
             keep->size = size;
             keep->parameters = parameters;
-            keep->kept_per_tile = kept_size;
-            keep->kept.resize(static_cast<std::size_t>(tiles * kept_size));
+            keep->kept_per_tile = sizes.kept;
+            keep->kept.resize(static_cast<std::size_t>(tiles * sizes.kept));
         }
         std::vector<work_counters> work(static_cast<std::size_t>(tiles));
         auto& pool = scratch<T>();
         backend.for_each(tiles, [&](index i) {
             const index first = i * tile, sequences = std::min(tile, B - first);
-            typename scratch_pool<T>::lease memory(pool, scratch_size + (keep ? 0 : kept_size));
-            tile_frame<T, Backend> f = make_frame<T, Backend>(size, tokens, pass::forward, starts, parameters);
+            typename scratch_pool<T>::lease memory(pool, sizes.scratch + (keep ? 0 : sizes.kept));
+            auto f = engine::make_frame<tile_frame<T, Backend>>(size, tokens, pass::forward, schedule, adjoint);
+            f.parameter_start = &starts;
+            f.parameters = parameters;
             arena<T> scratch_arena(memory.data());
-            arena<T> kept_arena(keep ? keep->kept.data() + i * kept_size : memory.data() + scratch_size);
-            extras<T> extra = lay_out(f, scratch_arena, kept_arena);
-            forward(f, extra, x, result, first, sequences);
+            arena<T> kept_arena(keep ? keep->kept.data() + i * sizes.kept : memory.data() + sizes.scratch);
+            const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
+            engine::forward(f, extra, schedule, x, result, first, sequences);
             work[static_cast<std::size_t>(i)] = f.work;
         });
         for (const auto& w : work) result.work += w;
@@ -128,7 +125,8 @@ public:
         constexpr index tile = Backend::tile;
         const index tiles = (B + tile - 1) / tile, parameters = parameter_count(kept.size);
         const auto starts = parameter_starts(kept.size);
-        const auto [scratch_size, kept_size] = measure<T, Backend>(kept.size, tokens, pass::backward);
+        const auto sizes =
+            engine::measure_tile<tile_frame<T, Backend>>(kept.size, tokens, pass::backward, schedule, adjoint);
         // Tiles are summed in a fixed number of groups, so that any number of threads adds in one order.
         const index groups = std::min(gradient_groups, tiles);
         auto& pool = scratch<T>();
@@ -138,16 +136,18 @@ public:
         backend.for_each(groups, [&](index g) {
             T* group_gradient = partial.data() + g * parameters;
             std::fill_n(group_gradient, parameters, T(0));
-            typename scratch_pool<T>::lease memory(pool, scratch_size);
+            typename scratch_pool<T>::lease memory(pool, sizes.scratch);
             for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
                 const index first = i * tile, sequences = std::min(tile, B - first);
-                tile_frame<T, Backend> f =
-                    make_frame<T, Backend>(kept.size, tokens, pass::backward, starts, kept.parameters);
+                auto f =
+                    engine::make_frame<tile_frame<T, Backend>>(kept.size, tokens, pass::backward, schedule, adjoint);
+                f.parameter_start = &starts;
+                f.parameters = kept.parameters;
                 f.gradient = group_gradient;
                 arena<T> scratch_arena(memory.data());
-                arena<T> kept_arena(kept.kept.data() + i * kept_size);
-                extras<T> extra = lay_out(f, scratch_arena, kept_arena);
-                backward(f, extra, x, y_bar, x_bar, first, sequences, kept.adjoint_convergence);
+                arena<T> kept_arena(kept.kept.data() + i * sizes.kept);
+                const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
+                engine::backward(f, extra, adjoint, x, y_bar, x_bar, first, sequences, kept.adjoint_convergence);
                 work[static_cast<std::size_t>(g)] += f.work;
             }
         });
@@ -211,17 +211,6 @@ private:
     template <class T, class Backend>
     using tile_frame = frame<program, T, Backend>;
 
-    /// Memory of a tile that belongs to the engine and not to a node.
-    template <class T>
-    struct extras {
-        T* carry = nullptr;   ///< [tile, width] of each node that carries, one after the other
-        T* counts = nullptr;  ///< [chunks, tile], iterations
-        T* w = nullptr;       ///< [C, tile, D]
-        T* adjoint = nullptr; ///< scratch of the adjoint's solver
-        T* bars = nullptr;
-        index bars_size = 0;
-    };
-
     template <class T>
     static scratch_pool<T>& scratch() {
         static scratch_pool<T> pool;
@@ -238,175 +227,6 @@ private:
             for (const auto& p : specs) at += p.extents.count();
         });
         return starts;
-    }
-
-    template <class T, class Backend>
-    tile_frame<T, Backend> make_frame(const dims& size, index tokens, pass phase,
-                                      const std::array<index, program::size>& starts, const T* parameters) const {
-        tile_frame<T, Backend> f;
-        f.size = size;
-        f.tokens = tokens;
-        f.chunk = std::min(schedule.length, std::max<index>(tokens, 1));
-        f.phase = phase;
-        f.unrolled = phase != pass::forward && std::holds_alternative<unrolled>(adjoint);
-        f.parameters = parameters;
-        f.parameter_start = &starts;
-        for_each_node(typename program::nodes{}, [&]<class E>() {
-            f.width[program::template slot<E>] = rule<E>::width(size);
-        });
-        return f;
-    }
-
-    /// Gives every node its rows. Nodes outside `kept` are computed again on the way back.
-    template <class F>
-    static extras<typename F::scalar> lay_out(F& f, arena<typename F::scalar>& scratch,
-                                              arena<typename F::scalar>& kept) {
-        using T = typename F::scalar;
-        extras<T> e;
-        for_each_node(typename program::nodes{}, [&]<class E>() {
-            if constexpr (!rule<E>::broadcast && !detail::is_fixed_point<E>)
-                f.value[program::template slot<E>] =
-                    (rule<E>::kept ? kept : scratch).take(f.rows() * f.template width_of<E>());
-            rule<E>::lay_out(f, scratch, kept);
-        });
-        e.carry = scratch.take(F::tile * carry_width(f.size));
-        if constexpr (has_fixed_point) e.counts = kept.take((f.tokens + f.chunk - 1) / f.chunk * F::tile);
-        if (f.phase != pass::forward) {
-            const index before = scratch.used();
-            for_each_node(typename program::nodes{}, [&]<class E>() {
-                if constexpr (!rule<E>::broadcast) {
-                    T* p = scratch.take(f.rows() * f.template width_of<E>());
-                    f.bar[program::template slot<E>] = p;
-                    if (!e.bars) e.bars = p;
-                }
-            });
-            e.bars_size = scratch.used() - before;
-            if constexpr (has_fixed_point) {
-                e.w = scratch.take(f.chunk * F::tile * f.size.d_inner);
-                e.adjoint = scratch.take(engine::adjoint_scratch(F::tile, f.chunk, f.size.d_inner));
-            }
-        }
-        return e;
-    }
-
-    struct sizes {
-        index scratch, kept;
-    };
-    template <class T, class Backend>
-    sizes measure(const dims& size, index tokens, pass phase) const {
-        const std::array<index, program::size> starts{};
-        tile_frame<T, Backend> f = make_frame<T, Backend>(size, tokens, phase, starts, nullptr);
-        arena<T> scratch, kept;
-        lay_out(f, scratch, kept);
-        return {scratch.used(), kept.used()};
-    }
-
-    /// From [B,T,D] to the tile's time-major rows; places without a sequence are zero.
-    template <class T>
-    static void gather(view<const T> from, index first, index sequences, index tile, T* rows) {
-        const index tokens = from.shape()[1], D = from.shape()[2];
-        for (index t = 0; t < tokens; ++t)
-            for (index s = 0; s < tile; ++s, rows += D) {
-                if (s < sequences) std::copy_n(from.data() + ((first + s) * tokens + t) * D, D, rows);
-                else std::fill_n(rows, D, T(0));
-            }
-    }
-
-    template <dependence Depends, class F>
-    static void evaluate_all(F& f) {
-        for_each_node(typename program::nodes{}, [&]<class E>() {
-            if constexpr (E::depends == Depends) rule<E>::value(f, 0, f.rows());
-        });
-    }
-
-    /// Calls g(carry rows) of every node that carries: [tile, width], and where its numbers stand in a sequence's carry.
-    template <class F, class G>
-    static void for_each_carry(F& f, extras<typename F::scalar>& e, G&& g) {
-        index at = 0;
-        for_each_node(typename program::nodes{}, [&]<class E>() {
-            const index width = rule<E>::carry(f.size);
-            g.template operator()<E>(e.carry + at * F::tile, at, width);
-            at += width;
-        });
-    }
-
-    template <class F, class T>
-    void forward(F& f, extras<T>& e, view<const T> x, solution<T>& result, index first, index sequences) const {
-        for_each_carry(f, e, [&]<class E>(T* rows, index at, index width) {
-            for (index s = 0; s < F::tile; ++s)
-                for (index j = 0; j < width; ++j)
-                    rows[s * width + j] = s < sequences ? result.carry(first + s, at + j) : T(0);
-            rule<E>::begin(f, rows);
-        });
-        gather(x, first, sequences, F::tile, f.template value_at<input_node>(0));
-        evaluate_all<dependence::input>(f);
-        if constexpr (has_fixed_point) {
-            for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::hoist(f); });
-            for (index t = 0; t < f.tokens; t += f.chunk)
-                engine::solve_chunk(f, schedule, sequences, first, t * F::tile,
-                                    std::min(f.chunk, f.tokens - t) * F::tile, e.counts + t / f.chunk * F::tile,
-                                    result);
-            evaluate_all<dependence::output>(f);
-        }
-        for_each_carry(f, e, [&]<class E>(T* rows, index at, index width) {
-            if (width == 0) return;
-            rule<E>::end(f, rows);
-            for (index s = 0; s < sequences; ++s)
-                std::copy_n(rows + s * width, width, &result.carry(first + s, at));
-        });
-        const index D = f.template width_of<Root>();
-        const T* rows = f.template value_at<Root>(0);
-        for (index t = 0; t < f.tokens; ++t)
-            for (index s = 0; s < sequences; ++s)
-                std::copy_n(rows + (t * F::tile + s) * D, D, &result.value(first + s, t, 0));
-    }
-
-    template <dependence Depends, class F>
-    static void back_all(F& f) {
-        for_each_node_reversed(typename program::nodes{}, [&]<class E>() {
-            if constexpr (E::depends == Depends)
-                rule<E>::template back<dependence::input>(f, 0, f.rows());
-            else if constexpr (Depends == dependence::input && E::depends != dependence::output)
-                rule<E>::hoist_back(f);
-        });
-    }
-
-    template <class F, class T>
-    void backward(F& f, extras<T>& e, view<const T> x, view<const T> y_bar, view<T> x_bar, index first,
-                  index sequences, convergence& adjoint_convergence) const {
-        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::begin(f, nullptr); });
-        gather(x, first, sequences, F::tile, f.template value_at<input_node>(0));
-        f.phase = pass::replay;
-        evaluate_all<dependence::input>(f);
-        if constexpr (has_fixed_point) {
-            if (f.unrolled)
-                for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::hoist(f); });
-            for (index t = 0; t < f.tokens; t += f.chunk) {
-                const index row = t * F::tile, n = std::min(f.chunk, f.tokens - t) * F::tile;
-                engine::evaluate<dependence::shifted>(f, row, n);
-                engine::evaluate<dependence::current>(f, row, n);
-            }
-            evaluate_all<dependence::output>(f);
-        }
-        f.phase = pass::backward;
-        f.work = {};
-
-        std::fill_n(e.bars, e.bars_size, T(0));
-        gather(y_bar, first, sequences, F::tile, f.template bar_at<Root>(0));
-        if constexpr (has_fixed_point) {
-            back_all<dependence::output>(f);
-            engine::solve_adjoint(f, adjoint, sequences, first, e.counts, e.w, e.adjoint, adjoint_convergence);
-        }
-        back_all<dependence::input>(f);
-        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::end_back(f); });
-
-        const index D = f.size.d_in;
-        const T* rows = f.template bar_at<input_node>(0);
-        for (index t = 0; t < f.tokens; ++t)
-            for (index s = 0; s < sequences; ++s)
-                F::team::each(D, [&](auto lane) {
-                    lane.add(x_bar.data() + ((first + s) * f.tokens + t) * D, lane.load(rows + (t * F::tile + s) * D));
-                });
     }
 };
 
@@ -430,7 +250,7 @@ auto fixed_point(E f, chunked schedule, adjoint a = implicit{}) {
 template <class T = float, class Root>
 layer_parameters<T> init(const layer<Root>&, const dims& size, seed s = {}) {
     layer_parameters<T> theta;
-    theta.size = size;
+    theta.widths = size;
     for (const auto& p : layer<Root>::declare(size)) theta.add(p, s);
     return theta;
 }

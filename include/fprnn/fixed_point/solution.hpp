@@ -14,8 +14,8 @@ namespace fprnn {
 enum class status {
     converged,       ///< the residual fell below the tolerance in every chunk
     max_iterations,  ///< ℓ_max was reached while steps still shrank
-    diverged,        ///< ℓ_max was reached and steps had not shrunk over its second half (an orbit), or they overflowed
-    nonfinite,       ///< the first evaluation already held NaN or infinity
+    diverged,   ///< ℓ_max was reached and steps had not shrunk over its second half (an orbit), or they overflowed
+    nonfinite,  ///< the first evaluation already held NaN or infinity
 };
 
 inline const char* to_string(status s) {
@@ -31,10 +31,10 @@ inline const char* to_string(status s) {
 /// What the iteration did with each sequence.
 struct convergence {
     std::vector<fprnn::status> status;
-    std::vector<int> iterations;             ///< evaluations of f, the largest over the sequence's chunks
-    std::vector<index> total_iterations;     ///< summed over the chunks
-    std::vector<double> residual;            ///< at the last evaluation, the largest over the chunks
-    std::vector<index> tokens_converged;     ///< tokens whose chunk converged
+    std::vector<int> iterations;          ///< evaluations of f, the largest over the sequence's chunks
+    std::vector<index> total_iterations;  ///< summed over the chunks
+    std::vector<double> residual;         ///< at the last evaluation, the largest over the chunks
+    std::vector<index> tokens_converged;  ///< tokens whose chunk converged
 
     explicit convergence(index sequences = 0)
         : status(static_cast<std::size_t>(sequences), fprnn::status::converged),

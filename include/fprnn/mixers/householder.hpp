@@ -31,7 +31,7 @@ struct householder_mixer {
     template <class Team, class T>
     FPRNN_BOTH static void prepare(index D, const T* const* raw, T* q) {
         for (index i = 0; i < R; ++i) {
-            const T *u = raw[0] + i * D;
+            const T* u = raw[0] + i * D;
             T* unit = q + i * D;
             Team::each(D, [&](auto lane) { lane.store(unit, chain::silu_function::value(lane.load(u))); });
             l2_normalise_function::value<Team>(D, static_cast<const T*>(unit), unit);
@@ -120,12 +120,10 @@ private:
     /// to = from − α ū (ūᵀ from)
     template <class Team, class T>
     FPRNN_BOTH static void reflect(index D, const T* u, T alpha, const T* from, T* to) {
-        const T scale = -alpha * Team::template sum<1>(D, [&](auto lane) {
-                            return small_array{lane.load(u) * lane.load(from)};
-                        })[0];
-        Team::each(D, [&](auto lane) {
-            lane.store(to, lane.load(from) + decltype(lane.load(u))(scale) * lane.load(u));
-        });
+        const T scale = -alpha * Team::template sum<1>(
+                                     D, [&](auto lane) { return small_array{lane.load(u) * lane.load(from)}; })[0];
+        Team::each(D,
+                   [&](auto lane) { lane.store(to, lane.load(from) + decltype(lane.load(u))(scale) * lane.load(u)); });
     }
 };
 

@@ -23,8 +23,8 @@ auto fp_mamba() {
     auto b = normalise(linear<"b", d_state>(s));
     auto c = normalise(linear<"c", d_state>(s));
     auto x_tilde = Q * x + (I - Q) * prev;
-    auto y = fixed_point(
-        layer_norm<"y_norm">(selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde));
+    auto y =
+        fixed_point(layer_norm<"y_norm">(selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde));
 
     auto z = linear<"z">(cat(u, shift(y)));
     return in + linear<"out", d_in>(silu(z) * y);

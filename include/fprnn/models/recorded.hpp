@@ -11,11 +11,10 @@ namespace fprnn {
 template <class T, class Backend>
 variable embedding(tape<T, Backend>& t, const std::string& table, view<const std::int32_t> tokens) {
     std::vector<std::int32_t> kept(tokens.begin(), tokens.end());
-    return t.record(embedding(t.parameters()[table], tokens),
-                    [=, extents = tokens.shape()](tape<T, Backend>& tp, variable self) {
-                        embedding_back({kept.data(), extents}, std::as_const(tp.bar(self)).view(),
-                                          tp.parameter_bars()[table]);
-                    });
+    return t.record(
+        embedding(t.parameters()[table], tokens), [=, extents = tokens.shape()](tape<T, Backend>& tp, variable self) {
+            embedding_back({kept.data(), extents}, std::as_const(tp.bar(self)).view(), tp.parameter_bars()[table]);
+        });
 }
 
 /// The mean cross-entropy of logits [B,T,V]; `result`, when given, receives the rest.

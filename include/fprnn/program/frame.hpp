@@ -95,8 +95,10 @@ struct frame {
     /// The cotangent rows of operand E, or null when E depends on less than the pass reaches.
     template <class E, dependence Reach>
     T* bar_within(index row) const {
-        if constexpr (E::depends < Reach) return nullptr;
-        else return bar_at<E>(row);
+        if constexpr (E::depends < Reach)
+            return nullptr;
+        else
+            return bar_at<E>(row);
     }
     template <class E>
     matrix<T> value_rows(index row, index n) const {
@@ -180,5 +182,12 @@ struct plain_rule {
     template <dependence Reach, class F>
     static void back(F&, index /*row*/, index /*n*/) {}
 };
+
+/// sum += from, from = 0: iterations share the carry they begin from, and only the last hands one on.
+template <class F, class T>
+void move_to_sum(index n, T* from, T* sum) {
+    F::team::each(n, [&](auto lane) { lane.add(sum, lane.load(from)); });
+    std::fill_n(from, n, T(0));
+}
 
 }  // namespace fprnn

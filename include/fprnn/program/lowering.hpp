@@ -114,8 +114,7 @@ struct collect_all<type_list<E, Rest...>, Found> {
 };
 template <class E, class Found>
 struct collect {
-    using type =
-        typename append_unique<typename collect_all<typename needs<E>::type, Found>::type, E>::type;
+    using type = typename append_unique<typename collect_all<typename needs<E>::type, Found>::type, E>::type;
 };
 template <class E, class Found>
     requires(contains<Found, E>)
@@ -158,8 +157,7 @@ inline constexpr bool any_in_iteration<type_list<E...>> =
 
 template <class... E>
 consteval bool iterate_stays_inside(type_list<E...>) {
-    return ((is_fixed_point<E> || E::depends != dependence::output || !any_in_iteration<typename needs<E>::type>) &&
-            ...);
+    return ((is_fixed_point<E> || E::depends != dependence::output || !any_in_iteration<typename needs<E>::type>)&&...);
 }
 
 }  // namespace detail

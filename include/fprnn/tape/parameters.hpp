@@ -80,10 +80,10 @@ private:
     buffer<T> values_;
 };
 
-/// The parameters of one layer and the sizes they were made for.
+/// The parameters of one layer and the widths they were made for.
 template <class T>
 struct layer_parameters : parameter_tree<T> {
-    dims size;
+    dims widths;
 };
 
 }  // namespace fprnn

@@ -51,9 +51,8 @@ public:
     /// The gradient of a loss, a tensor of one number, with respect to the parameters; bar() then has that of every
     /// value. Called once: the records are spent.
     const parameter_tree<T>& gradient(variable loss) {
-        require(value(loss).size() == 1, "tape.gradient", [&] {
-            return "the loss must be one number, got " + value(loss).shape().to_string();
-        });
+        require(value(loss).size() == 1, "tape.gradient",
+                [&] { return "the loss must be one number, got " + value(loss).shape().to_string(); });
         bar(loss)[0] = T(1);
         for (; !records_.empty(); records_.pop_back()) records_.back().back(*this, records_.back().self);
         return gradient_;

@@ -182,7 +182,8 @@ struct word_problem {
 
     /// Overwrites row b of tokens [B,T] with sequence first_sequence + b, and of targets [B,T] with its products.
     /// Sequences are numbered from 0 to 2^63 − 1. argument_error when the shapes are not both [B,T].
-    void sample(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first_sequence) const {
+    /// This is what train() and evaluate() call.
+    void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first_sequence) const {
         require(tokens.shape().rank() == 2 && tokens.shape() == targets.shape(), "word_problem", [&] {
             return "tokens and targets must both be [B,T], got " + tokens.shape().to_string() + " and " +
                    targets.shape().to_string();

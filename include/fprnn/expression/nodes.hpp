@@ -1,0 +1,249 @@
+#pragma once
+
+#include <fprnn/expression/initialiser.hpp>
+#include <fprnn/expression/width.hpp>
+#include <fprnn/mixers/mixer.hpp>
+#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/l2_normalise.hpp>
+#include <fprnn/ops/layer_norm.hpp>
+#include <fprnn/ops/rms_norm.hpp>
+
+#include <concepts>
+#include <tuple>
+#include <type_traits>
+
+/// Expressions: empty types that are the equation of a layer. They compute nothing. Equal types are one node: one set of
+/// parameters, one evaluation. A node says
+///
+///     width       its symbolic number of channels
+///     depends     on what of the iteration it depends (see `dependence`)
+///     operands    the nodes that must have been evaluated before it
+namespace fprnn {
+
+/// How a node of y = f(x, y^{ℓ−1}) depends on the previous iterate, and hence when it is evaluated.
+enum class dependence {
+    input,    ///< on x alone: once per call, for all tokens, as one large product
+    shifted,  ///< on y_{t−1}^{ℓ−1}: once per iteration of a chunk; for one-token chunks once per token
+    current,  ///< on y_t^{ℓ−1}: in the innermost loop
+    output,   ///< on the fixed point: once, after it
+};
+
+constexpr dependence join(dependence a, dependence b) { return a < b ? b : a; }
+
+template <class... T>
+struct type_list {};
+
+/// Base of all nodes.
+struct node_tag {};
+/// Base of mixers; they stand only in Q * v and (I - Q) * w.
+struct mixer_tag {};
+
+template <class E>
+concept expression = std::derived_from<E, node_tag>;
+template <class Q>
+concept mixer_expression = std::derived_from<Q, mixer_tag>;
+
+template <class... E>
+inline constexpr dependence joined = dependence::input;
+template <class E, class... Rest>
+inline constexpr dependence joined<E, Rest...> = join(E::depends, joined<Rest...>);
+
+// ---- leaves ---------------------------------------------------------------------------------------------------------
+
+/// x_t, the layer's input.
+struct input_node : node_tag {
+    using width = d_in;
+    using operands = type_list<>;
+    static constexpr dependence depends = dependence::input;
+};
+/// y_t^{ℓ−1}, the previous iterate.
+struct previous_node : node_tag {
+    using width = d_inner;
+    using operands = type_list<>;
+    static constexpr dependence depends = dependence::current;
+};
+/// I in (I - Q) * w.
+struct identity_symbol {};
+/// The left-out half of Q * v or (I - Q) * w.
+struct zero_node : node_tag {
+    using width = d_inner;
+    using operands = type_list<>;
+    static constexpr dependence depends = dependence::input;
+};
+
+/// How a declared parameter starts; the numbers are template arguments because types carry them.
+namespace start {
+template <int Numerator, int Denominator = 1>
+struct constant {
+    static constexpr initialiser value{initialiser::rule::constant, double(Numerator) / Denominator};
+};
+template <int Numerator, int Denominator = 1>
+struct fan_in {
+    static constexpr initialiser value{initialiser::rule::fan_in, double(Numerator) / Denominator};
+};
+struct log_row {
+    static constexpr initialiser value{initialiser::rule::log_row};
+};
+/// Steps Δ between LowPermille/1000 and HighPermille/1000, log-uniform.
+template <int LowPermille, int HighPermille>
+struct softplus_step {
+    static constexpr initialiser value{initialiser::rule::softplus_step, LowPermille / 1000.0, HighPermille / 1000.0};
+};
+}  // namespace start
+
+/// A learned vector, the same for every token.
+template <fixed_string Name, class Width, class Init>
+struct parameter_node : node_tag {
+    using width = Width;
+    using operands = type_list<>;
+    static constexpr dependence depends = dependence::input;
+};
+
+namespace detail {
+template <class... E>
+inline constexpr bool are_sequences = (are_sequences<E> && ...);
+template <class E>
+inline constexpr bool are_sequences<E> = true;
+template <fixed_string Name, class Width, class Init>
+inline constexpr bool are_sequences<parameter_node<Name, Width, Init>> = false;
+
+/// Nodes that look at rows of tokens inherit it.
+template <class... E>
+struct token_node : node_tag {
+    static_assert(
+        are_sequences<E...>,
+        "a parameter is no sequence of tokens: shift, cat, linear and the scans take an elementwise function of "
+        "it, such as constant<1>() * parameter<\"a\">()");
+};
+}  // namespace detail
+
+// ---- structure ------------------------------------------------------------------------------------------------------
+
+/// The operand one token earlier: x_{t−1}, y_{t−1}^{ℓ−1}; at the start of a sequence, what the carry holds.
+template <class E>
+struct shift_node : detail::token_node<E> {
+    static_assert(
+        std::is_same_v<E, previous_node> || E::depends == dependence::input || E::depends == dependence::output,
+        "shift takes `in`, `prev` or a node outside the iteration: shift before you map, linear(shift(prev))");
+    using width = typename E::width;
+    using operands = type_list<E>;
+    static constexpr dependence depends = std::same_as<E, previous_node> ? dependence::shifted : E::depends;
+};
+
+/// Several operands side by side, as a linear map sees them. It is never evaluated: maps split over it.
+template <class... E>
+struct cat_node : detail::token_node<E...> {
+    using parts = type_list<E...>;
+    using width = sum_width<typename E::width...>;
+    static constexpr dependence depends = joined<E...>;
+};
+
+template <class E>
+struct parts_of {
+    using type = type_list<E>;
+};
+template <class... E>
+struct parts_of<cat_node<E...>> {
+    using type = type_list<E...>;
+};
+
+/// W e, or W e + bias: "Name" [width, e's width] and "Name.bias" [width].
+template <fixed_string Name, class E, class Width, class BiasInit, class WeightInit>
+struct linear_node : detail::token_node<E> {
+    using width = Width;
+    using operands = typename parts_of<E>::type;
+    static constexpr dependence depends = E::depends;
+    static constexpr bool has_bias = !std::same_as<BiasInit, void>;
+};
+
+/// An elementwise function of its operands; F<A, B> is the chain node that computes it.
+template <template <class...> class F, class... E>
+struct elementwise_node : node_tag {
+    using width = typename std::tuple_element_t<0, std::tuple<E...>>::width;
+    using operands = type_list<E...>;
+    static constexpr dependence depends = joined<E...>;
+};
+/// A number in constant<1, 2>() * e.
+template <int Numerator, int Denominator>
+struct constant_symbol {};
+
+/// h_t = λ_t ⊙ h_{t−1} + u_t                                                                          (eq. intro_rnn)
+template <class Lambda, class U>
+struct scan_node : detail::token_node<Lambda, U> {
+    using width = typename U::width;
+    using operands = type_list<Lambda, U>;
+    static constexpr dependence depends = joined<Lambda, U>;
+};
+
+/// y = cᵀH, H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ, with ω "Name.omega" [d_state, width]  (eq. mamba)
+template <fixed_string Name, class Delta, class B, class C, class U>
+struct selective_scan_node : detail::token_node<Delta, B, C, U> {
+    using width = typename U::width;
+    using operands = type_list<Delta, B, C, U>;
+    static constexpr dependence depends = joined<Delta, B, C, U>;
+};
+
+/// Layer norm or RMS norm over the channels: "Name.weight", "Name.bias".
+template <class Function, fixed_string Name, class E>
+struct norm_node : node_tag {
+    using width = typename E::width;
+    using operands = type_list<E>;
+    static constexpr dependence depends = E::depends;
+};
+/// e / max(‖e‖₂, ε) over the channels.
+template <class E>
+struct l2_normalise_node : node_tag {
+    using width = typename E::width;
+    using operands = type_list<E>;
+    static constexpr dependence depends = E::depends;
+};
+
+// ---- mixers ---------------------------------------------------------------------------------------------------------
+
+template <class M>
+inline constexpr bool is_mixer = mixer<M>;  // a concept in a static_assert would list all that it requires
+
+/// A mixer whose raw numbers are the given maps.
+template <class M, class... Maps>
+struct mixer_node : mixer_tag {
+    static_assert(is_mixer<M>,
+                  "mixer_node<M, Maps...>: M must satisfy the concept fprnn::mixer: size, scratch, prepare, "
+                  "prepare_back, mix, mix_back and mix_back_q, see fprnn/mixers/mixer.hpp");
+    using mixer_type = M;
+    using maps = type_list<Maps...>;
+    static constexpr dependence depends = joined<Maps...>;
+};
+template <class Q>
+struct complement_node : mixer_tag {};
+
+/// A mixer's numbers, made ready: its own node, so that several uses of one Q share it.
+template <class Q>
+struct prepared_node;
+template <class M, class... Maps>
+struct prepared_node<mixer_node<M, Maps...>> : node_tag {
+    using width = void;
+    using operands = type_list<Maps...>;
+    static constexpr dependence depends = joined<Maps...>;
+};
+
+/// Q v + (I − Q) w = w + Q (v − w): one application.
+template <class Q, class V, class W>
+struct mix_node : node_tag {
+    static_assert(std::is_same_v<typename V::width, d_inner> && std::is_same_v<typename W::width, d_inner>,
+                  "Q * v and (I - Q) * w need operands of width d_inner: linear<\"name\">(v)");
+    using width = d_inner;
+    using operands = type_list<prepared_node<Q>, V, W>;
+    static constexpr dependence depends = joined<prepared_node<Q>, V, W>;
+};
+
+// ---- the fixed point ------------------------------------------------------------------------------------------------
+
+/// y* = F(x, y*), a node outside the iteration.
+template <class F>
+struct fixed_point_node : node_tag {
+    using width = d_inner;
+    using operands = type_list<F>;
+    static constexpr dependence depends = dependence::output;
+};
+
+}  // namespace fprnn

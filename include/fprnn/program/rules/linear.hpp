@@ -1,0 +1,182 @@
+#pragma once
+
+#include <fprnn/program/frame.hpp>
+
+namespace fprnn {
+
+/// W [n, k₁ + k₂ + …] beside its parts. A part that depends on less than the map is multiplied for all tokens at once
+/// (`hoist`); the rest where the map itself is evaluated.
+template <fixed_string Name, class E, class W, class BiasInit, class WeightInit>
+struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
+    using node = linear_node<Name, E, W, BiasInit, WeightInit>;
+    using parts = typename node::operands;
+    static constexpr bool kept = true;
+    static constexpr bool row_local = false;  // products of tiles and of rows differ in bits
+    static constexpr bool iterated = node::depends == dependence::shifted || node::depends == dependence::current;
+    template <class P>
+    static constexpr bool hoisted = iterated&& P::depends == dependence::input;
+
+    template <class T>
+    struct memory {
+        T* hoisted = nullptr;  ///< [T, tile, n]: bias and the hoisted parts
+        T* total = nullptr;    ///< [T, tile, n]: cotangents summed over unrolled iterations
+    };
+
+    static index width(const dims& d) { return W::of(d); }
+    static index columns(const dims& d) { return E::width::of(d); }
+
+    static void declare(const dims& d, std::vector<parameter_spec>& specs) {
+        specs.push_back({Name.c_str(), {width(d), columns(d)}, WeightInit::value, true});
+        if constexpr (node::has_bias)
+            specs.push_back({std::string(Name.c_str()) + ".bias", {width(d)}, BiasInit::value, false});
+    }
+    template <class F>
+    static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>&) {
+        if constexpr (iterated) {
+            const index n = f.rows() * width(f.size);
+            auto& m = f.template memory_of<node>();
+            if (f.phase == pass::forward || f.unrolled) m.hoisted = scratch.take(n);
+            if (f.phase != pass::forward && f.unrolled) m.total = scratch.take(n);
+        }
+    }
+    template <class F>
+    static void begin(F& f, const typename F::scalar*) {
+        if constexpr (iterated)
+            if (auto* total = f.template memory_of<node>().total) std::fill_n(total, f.rows() * width(f.size), 0);
+    }
+    template <class F>
+    static void hoist(F& f) {
+        if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
+            const index n = width(f.size);
+            auto* out = f.template memory_of<node>().hoisted;
+            multiply_parts<true>(f, 0, f.rows(), matrix<typename F::scalar>{out, f.rows(), n, n},
+                                 start(f, out, 0, f.rows()));
+        }
+    }
+    template <class F>
+    static void value(F& f, index row, index n) {
+        using T = typename F::scalar;
+        if (f.phase == pass::replay) return;
+        T* out = f.template value_at<node>(row);
+        bool overwrite = true;
+        if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
+            const index width = f.template width_of<node>();
+            std::copy_n(f.template memory_of<node>().hoisted + row * width, n * width, out);
+            overwrite = false;
+        } else {
+            overwrite = start(f, out, row, n);
+        }
+        multiply_parts<false>(f, row, n, f.template value_rows<node>(row, n), overwrite);
+    }
+    template <dependence Reach, class F>
+    static void back(F& f, index row, index n) {
+        visit(
+            [&]<class P>(index column) {
+                if constexpr (!hoisted<P> && P::depends >= Reach) multiply_back<P>(f, row, n, column);
+            },
+            f);
+    }
+    template <class F>
+    static void hoist_back(F& f) {
+        visit(
+            [&]<class P>(index column) {
+                if constexpr (hoisted<P>) multiply_back<P>(f, 0, f.rows(), column);
+            },
+            f);
+    }
+    template <class F>
+    static void end_back(F& f) {
+        const index n = width(f.size), k = columns(f.size);
+        visit(
+            [&]<class P>(index column) {
+                if (!iterated || hoisted<P> || !f.unrolled) multiply_weights<P>(f, 0, f.rows(), column);
+            },
+            f);
+        if constexpr (node::has_bias) {
+            auto* bias = f.template gradient_of<node>() + n * k;
+            for (index r = 0; r < f.rows(); ++r) {
+                const auto* bar = f.template bar_at<node>(r);
+                F::team::each(n, [&](auto lane) { lane.add(bias, lane.load(bar)); });
+            }
+        }
+    }
+
+    /// Iterations differ in what the iterated parts were, so their weights are formed iteration by iteration; what the
+    /// hoisted parts need is summed.
+    template <class F>
+    static void after_unrolled_step(F& f, index row, index n) {
+        if constexpr (iterated) {
+            visit(
+                [&]<class P>(index column) {
+                    if constexpr (!hoisted<P>) multiply_weights<P>(f, row, n, column);
+                },
+                f);
+            const auto* bar = f.template bar_at<node>(row);
+            auto* total = f.template memory_of<node>().total + row * width(f.size);
+            F::team::each(n * width(f.size), [&](auto lane) { lane.add(total, lane.load(bar)); });
+        }
+    }
+    template <class F>
+    static void after_unrolled_chunk(F& f, index row, index n) {
+        if constexpr (iterated)
+            std::copy_n(f.template memory_of<node>().total + row * width(f.size), n * width(f.size),
+                        f.template bar_at<node>(row));
+    }
+
+private:
+    template <class... P>
+    static consteval bool has_hoisted(type_list<P...>) {
+        return (hoisted<P> || ...);
+    }
+    template <class P, class F>
+    static void multiply_weights(F& f, index row, index n, index column) {
+        F::backend::multiply_weights(matrix<typename F::scalar>{f.template gradient_of<node>() + column, width(f.size),
+                                                                f.template width_of<P>(), columns(f.size)},
+                                     f.template const_bar_rows<node>(row, n), f.template const_value_rows<P>(row, n));
+    }
+    /// The bias, when there is one; says whether the first product overwrites.
+    template <class F>
+    static bool start(F& f, typename F::scalar* out, index, index n) {
+        if constexpr (node::has_bias) {
+            const index width = f.template width_of<node>();
+            const auto* bias = f.template parameters_of<node>() + width * columns(f.size);
+            for (index r = 0; r < n; ++r) std::copy_n(bias, width, out + r * width);
+            return false;
+        } else {
+            return true;
+        }
+    }
+    template <class G, class F>
+    static void visit(G&& g, F& f) {
+        index column = 0;
+        for_each_node(parts{}, [&]<class P>() {
+            g.template operator()<P>(column);
+            column += f.template width_of<P>();
+        });
+    }
+    template <bool Hoisted, class F>
+    static void multiply_parts(F& f, index row, index n, matrix<typename F::scalar> out, bool overwrite) {
+        visit(
+            [&]<class P>(index column) {
+                if constexpr (!iterated || hoisted<P> == Hoisted) {
+                    F::backend::multiply(out, f.template const_value_rows<P>(row, n),
+                                         weights(f, column, f.template width_of<P>()), overwrite);
+                    overwrite = false;
+                    ++(iterated && !Hoisted ? f.work.matrix_products : f.work.hoisted_products);
+                }
+            },
+            f);
+    }
+    template <class P, class F>
+    static void multiply_back(F& f, index row, index n, index column) {
+        F::backend::multiply_back(f.template bar_rows<P>(row, n), f.template const_bar_rows<node>(row, n),
+                                  weights(f, column, f.template width_of<P>()), false);
+    }
+    template <class F>
+    static auto weights(F& f, index column, index part_width) {
+        using T = typename F::scalar;
+        return matrix<const T>{f.template parameters_of<node>() + column, width(f.size), part_width, columns(f.size)};
+    }
+};
+
+}  // namespace fprnn

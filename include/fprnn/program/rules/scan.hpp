@@ -1,0 +1,95 @@
+#pragma once
+
+#include <fprnn/ops/scan.hpp>
+#include <fprnn/program/frame.hpp>
+
+namespace fprnn {
+
+template <class Lambda, class U>
+struct rule<scan_node<Lambda, U>> : plain_rule {
+    using node = scan_node<Lambda, U>;
+    static constexpr bool kept = true;
+    template <class T>
+    struct memory {
+        T* before = nullptr;   ///< [tile, D], h_{−1}
+        T* running = nullptr;  ///< [tile, D], the cotangent that comes from later tokens
+        T* trial = nullptr;    ///< [tile, D], the same inside the adjoint's iteration; its sum over unrolled ones
+    };
+    static index width(const dims& d) { return node::width::of(d); }
+    static index carry(const dims& d) { return width(d); }
+
+    template <class F>
+    static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept) {
+        auto& m = f.template memory_of<node>();
+        const index n = F::tile * width(f.size);
+        m.before = kept.take(n);
+        m.running = scratch.take(n);
+        m.trial = scratch.take(n);
+    }
+    template <class F>
+    static void before_unrolled_chunk(F& f) {
+        auto& m = f.template memory_of<node>();
+        std::fill_n(m.trial, F::tile * width(f.size), typename F::scalar(0));
+    }
+    template <class F>
+    static void after_unrolled_step(F& f, index, index) {
+        auto& m = f.template memory_of<node>();
+        move_to_sum<F>(F::tile * width(f.size), m.running, m.trial);
+    }
+    template <class F>
+    static void after_unrolled_chunk(F& f, index, index) {
+        auto& m = f.template memory_of<node>();
+        std::copy_n(m.trial, F::tile * width(f.size), m.running);
+    }
+    template <class F>
+    static void begin(F& f, const typename F::scalar* carry) {
+        auto& m = f.template memory_of<node>();
+        const index n = F::tile * width(f.size);
+        if (carry) std::copy_n(carry, n, m.before);
+        if (f.phase == pass::backward) std::fill_n(m.running, n, typename F::scalar(0));
+    }
+    template <class F>
+    static void end(F& f, typename F::scalar* carry) {
+        std::copy_n(f.template value_at<node>(f.rows() - F::tile), F::tile * width(f.size), carry);
+    }
+    /// A tile's sequences lie side by side, so they are scanned as one row of tile·D channels.
+    template <class F>
+    static void value(F& f, index row, index n) {
+        if (f.phase == pass::replay) return;
+        using T = typename F::scalar;
+        const index tokens = tokens_of(f, n), D = n / tokens * width(f.size);
+        kernel::scan<typename F::team, T>(tokens, D, D, f.template value_at<Lambda>(row), f.template value_at<U>(row),
+                                          start(f, row), f.template value_at<node>(row));
+    }
+    template <dependence Reach, class F>
+    static void back(F& f, index row, index n) {
+        using T = typename F::scalar;
+        if constexpr (U::depends >= Reach) {
+            auto& m = f.template memory_of<node>();
+            const index tokens = tokens_of(f, n), D = n / tokens * width(f.size);
+            T* running = m.running + row % F::tile * width(f.size);
+            if constexpr (Reach != dependence::input) {
+                std::copy_n(running, D, m.trial);
+                running = m.trial;
+            }
+            kernel::scan_back<typename F::team, T>(
+                tokens, D, D, f.template value_at<Lambda>(row), f.template value_at<node>(row), start(f, row),
+                f.template bar_at<node>(row), running, f.template bar_within<Lambda, Reach>(row),
+                f.template bar_at<U>(row));
+        }
+    }
+
+private:
+    /// Outside of the iteration all tokens are at hand, inside it the chunk's.
+    template <class F>
+    static index tokens_of(const F& f, index n) {
+        return node::depends == dependence::input || node::depends == dependence::output ? n / F::tile : f.span;
+    }
+    template <class F>
+    static const typename F::scalar* start(F& f, index row) {
+        return row < F::tile ? f.template memory_of<node>().before + row * width(f.size)
+                             : f.template value_at<node>(row - F::tile);
+    }
+};
+
+}  // namespace fprnn
