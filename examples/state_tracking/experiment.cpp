@@ -130,7 +130,8 @@ outcome run(const options& o) {
                      "share_converged");
     const auto tested = model->with(o.test_schedule.value_or(o.schedule));
     for (const fp::index length : o.test_lengths) {
-        const auto e = fp::evaluate(*tested, theta, length, o.test_sequences, data(o, fp::word_problem::split::test), backend);
+        const auto e =
+            fp::evaluate(*tested, theta, length, o.test_sequences, data(o, fp::word_problem::split::test), backend);
         const auto& c = e.convergence;
         const auto cell = [&](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
         csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),

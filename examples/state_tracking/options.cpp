@@ -237,11 +237,12 @@ std::optional<options> read_options(int argc, char** argv) {
     add("--steps", "N", "training steps", "12000", into(o.training.steps, whole{1}));
     add("--time-limit", "SECONDS",
         "training ends by then; the learning rate falls with the time when that is faster than with the steps",
-        "none; compare: 240 for FP-Mamba, 60 for Mamba; interpolation: 240 for each curve",
+        "none; compare: 280 for FP-Mamba, 60 for Mamba; interpolation: 240 for each curve",
         into(o.training.time_limit, positive));
     add("--learning-rate", "RATE", "peak of AdamW's rate, after 200 steps of warm-up and before a cosine decay",
         "0.003", into(o.training.optimiser.learning_rate, positive));
-    add("--weight-decay", "RATE", "of AdamW, for matrices", "0.01",
+    o.training.optimiser.weight_decay = 0.3;
+    add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.3",
         into(o.training.optimiser.weight_decay, not_negative));
 
     add("--schedule", "HOW", "parallel (the whole sequence), sequential (token by token) or a chunk length in tokens",

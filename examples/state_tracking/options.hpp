@@ -22,7 +22,7 @@ enum class job {
 };
 
 /// What --compare trains for, unless a time limit is given.
-inline constexpr double fp_mamba_seconds = 240, mamba_seconds = 60;
+inline constexpr double fp_mamba_seconds = 280, mamba_seconds = 60;
 
 /// Everything that can be asked for on the command line, checked.
 struct options {
