@@ -241,8 +241,8 @@ std::optional<options> read_options(int argc, char** argv) {
         into(o.training.time_limit, positive));
     add("--learning-rate", "RATE", "peak of AdamW's rate, after 200 steps of warm-up and before a cosine decay",
         "0.003", into(o.training.optimiser.learning_rate, positive));
-    o.training.optimiser.weight_decay = 0.3;
-    add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.3",
+    o.training.optimiser.weight_decay = 0.1;
+    add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.1",
         into(o.training.optimiser.weight_decay, not_negative));
 
     add("--schedule", "HOW", "parallel (the whole sequence), sequential (token by token) or a chunk length in tokens",
