@@ -56,6 +56,41 @@ fp::training_result train(const options& o, const network& model, parameters& th
     return result;
 }
 
+/// How far two solutions of the same sequences are apart, seen through the logits [B,T,classes]. Up to the first token at
+/// which two converged solutions of a sequence part, their histories are the same: that token has two fixed points.
+template <class Converged>
+json compare_solutions(const fp::tensor<real>& one, const fp::tensor<real>& other, Converged&& converged) {
+    constexpr double apart = 0.01;
+    const fp::index sequences = one.shape()[0], length = one.shape()[1], classes = one.shape()[2];
+    double largest = 0;
+    fp::index differ = 0, tokens = 0, with_two = 0;
+    for (fp::index b = 0; b < sequences; ++b) {
+        const bool counts = converged(b);
+        bool parted = false;
+        for (fp::index t = 0; t < length; ++t) {
+            const real *x = &one(b, t, 0), *y = &other(b, t, 0);
+            double difference = 0, size = 0;
+            for (fp::index k = 0; k < classes; ++k) {
+                difference = std::max(difference, static_cast<double>(std::abs(x[k] - y[k])));
+                size = std::max(size, static_cast<double>(std::abs(x[k])));
+            }
+            const double relative = difference / (size + 1e-8);
+            largest = std::max(largest, relative);
+            differ += std::max_element(x, x + classes) - x != std::max_element(y, y + classes) - y;
+            if (!counts || parted) continue;
+            parted = relative > apart;
+            ++tokens;
+            with_two += parted;
+        }
+    }
+    const auto share = [](fp::index n, fp::index of) {
+        return of == 0 ? 0.0 : static_cast<double>(n) / static_cast<double>(of);
+    };
+    return {{"largest_relative_difference_of_logits", largest},
+            {"share_of_tokens_with_other_argmax", share(differ, sequences * length)},
+            {"share_of_tokens_with_two_solutions_at_least", share(with_two, tokens)}};
+}
+
 /// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and C = T are
 /// apart, on sequences of 64 tokens.
 json check_fixed_point(const options& o, const network& model, const parameters& theta, const fp::eigen& backend) {
@@ -86,25 +121,22 @@ json check_fixed_point(const options& o, const network& model, const parameters&
     };
     const auto one = solve(fp::sequential({tolerance, ell_max}), 0);
     const auto whole = solve(fp::parallel({tolerance, ell_max}), 1);
-    const fp::index classes = one.shape()[2];
-    double largest = 0, differ = 0;
-    for (fp::index i = 0; i < sequences * length; ++i) {
-        const real *a = one.data() + i * classes, *b = whole.data() + i * classes;
-        double apart = 0, size = 0;
-        for (fp::index k = 0; k < classes; ++k) {
-            apart = std::max(apart, static_cast<double>(std::abs(a[k] - b[k])));
-            size = std::max(size, static_cast<double>(std::abs(a[k])));
-        }
-        largest = std::max(largest, apart / (size + 1e-8));
-        differ += std::max_element(a, a + classes) - a != std::max_element(b, b + classes) - b;
-    }
-    check["sequential_and_parallel"] = {
-        {"sequences", sequences},
-        {"tolerance", tolerance},
-        {"largest_relative_difference_of_logits", largest},
-        {"share_of_tokens_with_other_argmax", differ / static_cast<double>(sequences * length)},
-        {"share_converged_sequential", fp::summarise(how[0], length)->share_converged},
-        {"share_converged_parallel", fp::summarise(how[1], length)->share_converged}};
+    check["sequential_and_parallel"] = {{"sequences", sequences},
+                                        {"tolerance", tolerance},
+                                        {"share_converged_sequential", fp::summarise(how[0], length)->share_converged},
+                                        {"share_converged_parallel", fp::summarise(how[1], length)->share_converged}};
+    json& both = check["sequential_and_parallel"];
+    const auto correct = [&](const fp::tensor<real>& logits) {
+        return fp::cross_entropy(logits.view(), std::as_const(targets).view(), {}, backend).correct;
+    };
+    both["sequence_accuracy_sequential"] = fp::measure_accuracy(correct(one), sequences, length).sequence;
+    both["sequence_accuracy_parallel"] = fp::measure_accuracy(correct(whole), sequences, length).sequence;
+    both.update(compare_solutions(one, whole, [&](fp::index b) {
+        const auto reached = [&](const auto& s) {
+            return s.status[static_cast<std::size_t>(b)] == fp::status::converged;
+        };
+        return std::all_of(how[0].begin(), how[0].end(), reached) && std::all_of(how[1].begin(), how[1].end(), reached);
+    }));
     return check;
 }
 

@@ -140,8 +140,8 @@ void fill_in(options& o, const std::set<std::string>& given) {
         if (silent("--test-sequences")) o.test_sequences = 512;
     }
     if (o.test_lengths.empty())
-        o.test_lengths =
-            lengths("--test-lengths", o.job == job::compare ? "4,8,12,16,24,32,48,64,96,128" : "16,32,64,128");
+        o.test_lengths = lengths(
+            "--test-lengths", o.job == job::compare ? "4,8,12,16,24,32,48,64,96,128,192,256,384,512" : "16,32,64,128");
     if (silent("--curriculum")) o.training.first_length = std::min(o.training.first_length, o.training.length);
     o.training.warmup_steps = std::min<fp::index>(200, o.training.steps / 4);
 }
@@ -229,8 +229,9 @@ std::optional<options> read_options(int argc, char** argv) {
     add("--length", "T", "training length in tokens", "16", into(o.training.length, whole{1, most_tokens}));
     o.training.first_length = 2;
     add("--curriculum", "T",
-        "tokens of the first sequences; they grow to --length as they are learnt. --length itself: no curriculum", "2",
-        into(o.training.first_length, whole{1, most_tokens}));
+        "tokens of the first sequences; they grow to --length as they are learnt, by half of the training in any case. "
+        "--length itself: no curriculum",
+        "2", into(o.training.first_length, whole{1, most_tokens}));
     add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more", "128",
         into(o.training.batch, whole{1, most_tokens}));
     o.training.steps = 12000;
@@ -255,7 +256,7 @@ std::optional<options> read_options(int argc, char** argv) {
         "implicit; interpolation: one-step", into(o.one_step, choice(adjoints)));
 
     add("--test-lengths", "LIST", "lengths in tokens to evaluate at, such as 16,32,64 or 2-50",
-        "16,32,64,128; compare: 4 to 128; interpolation: 2-50", into(o.test_lengths, lengths));
+        "16,32,64,128; compare: 4 to 512; interpolation: 2-50", into(o.test_lengths, lengths));
     add("--test-sequences", "N", "sequences for each test length", "1024; interpolation: 512",
         into(o.test_sequences, whole{1, 1 << 24}));
 

@@ -83,6 +83,45 @@ TEST_CASE("train: runs with equal inputs give equal bits for any number of threa
     CHECK(std::equal(a.begin(), a.end(), b.begin()));
 }
 
+TEST_CASE("train: a curriculum grows as it is learnt, never above the length, and every step has as many tokens") {
+    auto theta = table();
+    training_options o = small(400);
+    o.first_length = 2;
+    o.full_length_at = 1;
+    std::vector<training_step> steps;
+    const auto keep = [&](const training_step& s) {
+        steps.push_back(s);
+        return true;
+    };
+    fprnn::train(lookup{}, theta, o, successor, keep);
+    CHECK(steps.front().length == 2);
+    CHECK(steps.front().sequences == 10);  // 4 of 5 tokens
+    std::vector<fprnn::index> lengths{2};
+    for (std::size_t i = 1; i < steps.size(); ++i) {
+        if (steps[i].length == lengths.back()) continue;
+        lengths.push_back(steps[i].length);
+        CHECK(steps[i - 1].sequence_accuracy > o.lengthen_at);
+    }
+    CHECK(lengths == std::vector<fprnn::index>{2, 3, 4, 5});
+    CHECK(steps.back().sequences - steps[steps.size() - 2].sequences == 4);
+}
+
+TEST_CASE("train: what is never learnt is trained at its full length from half of the training on") {
+    auto theta = table();
+    training_options o = small(10);
+    o.first_length = 2;
+    const auto unlearnable = [](auto tokens, auto targets, std::uint64_t first) {
+        successor(tokens, targets, first);
+        for (fprnn::index i = 0; i < targets.size(); ++i)
+            targets[i] = static_cast<std::int32_t>(
+                fprnn::random_stream({first}, 0).below(static_cast<std::uint64_t>(i), classes));
+    };
+    fprnn::train(lookup{}, theta, o, unlearnable, [&](const training_step& s) {
+        CHECK(s.length == (s.step <= 5 ? 2 : 5));
+        return true;
+    });
+}
+
 TEST_CASE("train: the observer and the clock end it, and the rate falls with the clock") {
     auto theta = table();
     const auto stopped =
@@ -169,6 +208,10 @@ TEST_CASE("train: options out of their range are refused before anything is trai
     const auto before = theta;
     CHECK(message([](auto& o) { o.batch = 0; }) == "train: batch must be at least 1, got 0");
     CHECK(message([](auto& o) { o.length = 0; }) == "train: length must be at least 1, got 0");
+    CHECK(message([](auto& o) { o.first_length = 0; }) == "train: first_length must be at least 1, got 0");
+    CHECK(message([](auto& o) { o.lengthen_at = 1; }) == "train: lengthen_at must be in [0,1), got 1.000000");
+    CHECK(message([](auto& o) { o.full_length_at = std::numeric_limits<double>::quiet_NaN(); }) ==
+          "train: full_length_at must be in [0,1], got nan");
     CHECK(message([](auto& o) { o.steps = 0; }) == "train: steps must be at least 1, got 0");
     CHECK(message([](auto& o) { o.warmup_steps = 11; }) == "train: warmup_steps must be at most steps = 10, got 11");
     CHECK(message([](auto& o) { o.time_limit = std::numeric_limits<double>::quiet_NaN(); }) ==

@@ -21,10 +21,12 @@ namespace fprnn {
 struct training_options {
     index batch = 128;  ///< sequences a step
     index length = 16;  ///< tokens a sequence
-    /// Tokens of the first sequences. They grow by half to `length` whenever `lengthen_at` of them are without a mistake;
-    /// a step has as many tokens at any length. `length` or more: no curriculum.
+    /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`, whenever
+    /// `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the training in any case. A
+    /// step has as many tokens at any length.
     index first_length = std::numeric_limits<index>::max();
-    double lengthen_at = 0.8;  ///< share of sequences without a mistake, averaged over about ten steps
+    double lengthen_at = 0.8;     ///< share of sequences, averaged over about ten steps
+    double full_length_at = 0.5;  ///< share of the training, in [0,1]
     index steps = 3000;
     double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
     adamw_options optimiser{};
@@ -45,6 +47,8 @@ struct training_options {
         at_least("first_length", first_length, 1);
         require(lengthen_at >= 0 && lengthen_at < 1, "train",
                 [&] { return "lengthen_at must be in [0,1), got " + std::to_string(lengthen_at); });
+        require(full_length_at >= 0 && full_length_at <= 1, "train",
+                [&] { return "full_length_at must be in [0,1], got " + std::to_string(full_length_at); });
         at_least("steps", steps, 1);
         at_least("warmup_steps", warmup_steps, 0);
         require(warmup_steps <= steps, "train", [&] {
@@ -132,6 +136,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
         const double done =
             std::min(std::max(static_cast<double>(result.steps) / total, elapsed / options.time_limit), 1.0);
 
+        if (done >= options.full_length_at) length = options.length;
         const index batch = std::max<index>(1, options.batch * options.length / length);
         if (tokens.shape() != shape{batch, length}) {
             tokens = tensor<std::int32_t>({batch, length});
