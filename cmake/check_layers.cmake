@@ -1,3 +1,4 @@
+cmake_minimum_required(VERSION 3.25)
 # cmake -DROOT=project -P check_layers.cmake
 # A header includes headers of its own folder and of the folders before it in this list, never of a later one.
 set(order core backend ops mixers expression tape program fixed_point models train tasks io)
@@ -46,6 +47,28 @@ foreach(header IN LISTS headers)
         endif()
     endforeach()
 endforeach()
+
+# The umbrella header reaches every header but those of io/.
+if("fprnn/fprnn.hpp" IN_LIST headers)
+    set(reached fprnn/fprnn.hpp)
+    set(unread fprnn/fprnn.hpp)
+    while(unread)
+        list(POP_FRONT unread header)
+        file(STRINGS "${ROOT}/include/${header}" lines REGEX "^#include <fprnn/")
+        foreach(line IN LISTS lines)
+            string(REGEX REPLACE "^#include <([^>]*)>.*$" "\\1" included "${line}")
+            if(NOT included IN_LIST reached)
+                list(APPEND reached "${included}")
+                list(APPEND unread "${included}")
+            endif()
+        endforeach()
+    endwhile()
+    foreach(header IN LISTS headers)
+        if(NOT header IN_LIST reached AND NOT header MATCHES "^fprnn/io/")
+            complain("${header}: fprnn/fprnn.hpp does not include it, not even through another header")
+        endif()
+    endforeach()
+endif()
 
 file(GLOB_RECURSE cuda_files RELATIVE "${ROOT}" "${ROOT}/cuda/*" "${ROOT}/tests/cuda/*")
 foreach(file IN LISTS cuda_files)

@@ -22,7 +22,7 @@ if(FPRNN_SANITIZE)
     target_compile_options(fprnn_options INTERFACE ${sanitizer})
     target_link_options(fprnn_options INTERFACE ${sanitizer})
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-        # The instrumentation hides initialisations from GCC's flow analysis; the release build keeps this warning.
+        # The instrumentation hides initialisations from GCC's flow analysis.
         target_compile_options(fprnn_warnings INTERFACE -Wno-maybe-uninitialized)
     endif()
 endif()

@@ -148,9 +148,8 @@ void fill_in(options& o, const std::set<std::string>& given) {
 
 /// What no option can say alone. Nothing is trained before all of it is known.
 void check_together(const options& o) {
-    fp::index order = 0;
     try {
-        order = fp::finite_group(o.group).order();
+        (void)fp::finite_group(o.group);
     } catch (const fp::argument_error& e) {
         throw fp::argument_error(std::string("--group: ") + e.what());
     }
@@ -165,7 +164,6 @@ void check_together(const options& o) {
                std::to_string(o.training.batch) + " times " + std::to_string(o.training.length));
     if (o.job != job::one && o.model.kind != architecture::block::fp_mamba)
         refuse("--model", "fp-mamba, because --compare and --figure choose the models themselves", o.model_name);
-    fp::require(order >= 1, "--group", [] { return "is empty"; });
     fp::require_writable_folder(o.out, "--out");
 }
 
@@ -240,7 +238,8 @@ std::optional<options> read_options(int argc, char** argv) {
         "training ends by then; the learning rate falls with the time when that is faster than with the steps",
         "none; compare: 280 for FP-Mamba, 60 for Mamba; interpolation: 240 for each curve",
         into(o.training.time_limit, positive));
-    add("--learning-rate", "RATE", "peak of AdamW's rate, after 200 steps of warm-up and before a cosine decay",
+    add("--learning-rate", "RATE",
+        "peak of AdamW's rate, after 200 steps of warm-up (at most a quarter of --steps) and before a cosine decay",
         "0.003", into(o.training.optimiser.learning_rate, positive));
     o.training.optimiser.weight_decay = 0.1;
     add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.1",
@@ -260,8 +259,8 @@ std::optional<options> read_options(int argc, char** argv) {
     add("--test-sequences", "N", "sequences for each test length", "1024; interpolation: 512",
         into(o.test_sequences, whole{1, 1 << 24}));
 
-    add("--seed", "N", "of parameters and data; equal seeds give equal bits for any --threads", "0",
-        into(o.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
+    add("--seed", "N", "of parameters and data; equal seeds give equal bits for any --threads, unless time runs short",
+        "0", into(o.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
     o.threads = fp::eigen::default_threads();
     add("--threads", "N", "threads", "one a core: " + std::to_string(o.threads), into(o.threads, whole{1, 1024}));
     add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_text));

@@ -5,6 +5,7 @@
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/shift.hpp>
 #include <fprnn/tape/gradcheck.hpp>
 #include <fprnn/tasks/word_problem.hpp>

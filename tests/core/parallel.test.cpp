@@ -123,4 +123,24 @@ TEST_CASE("parallel: fewer than one thread is refused") {
     CHECK_THROWS_AS(thread_pool(-1), fprnn::argument_error);
 }
 
+TEST_CASE("thread_pool: a loop inside of a loop runs, and loops of several callers do") {
+    fprnn::thread_pool pool(3);
+    std::vector<int> seen(64);
+    pool.for_each(8, [&](fprnn::index i) {
+        pool.for_each(8, [&](fprnn::index j) { ++seen[static_cast<std::size_t>(8 * i + j)]; });
+    });
+    CHECK(seen == std::vector<int>(64, 1));
+
+    std::vector<std::vector<int>> of_caller(4, std::vector<int>(100));
+    {
+        std::vector<std::jthread> callers;
+        for (auto& mine : of_caller)
+            callers.emplace_back([&pool, &mine] {
+                for (int round = 0; round < 50; ++round)
+                    pool.for_each(100, [&](fprnn::index i) { ++mine[static_cast<std::size_t>(i)]; });
+            });
+    }
+    for (const auto& mine : of_caller) CHECK(mine == std::vector<int>(100, 50));
+}
+
 }  // namespace

@@ -104,4 +104,17 @@ TEST_CASE("view: a default view is empty") {
     CHECK(v.begin() == v.end());
 }
 
+TEST_CASE("tensor: what has been moved from is empty, its shape too") {
+    fprnn::tensor<float> a({2, 3});
+    a.fill(1);
+    fprnn::tensor<float> b = std::move(a);
+    CHECK(a.shape() == fprnn::shape{0});
+    CHECK(a.empty());
+    CHECK(b.shape() == fprnn::shape{2, 3});
+    fprnn::tensor<float> c({7});
+    c = std::move(b);
+    CHECK(b.shape() == fprnn::shape{0});
+    CHECK(c(1, 2) == 1);
+}
+
 }  // namespace

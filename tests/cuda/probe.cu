@@ -60,7 +60,7 @@ __global__ void scan_back(index tokens, index channels, const T* lambda, const T
 }
 
 template <class T>
-__global__ void selective_scan_value(kernel::selective_scan_shape<T> s, const T* A, const T* delta, const T* b,
+__global__ void selective_scan_value(kernel::selective_scan_shape s, const T* A, const T* delta, const T* b,
                                      const T* c, const T* u, T* H, T* y) {
     const index at = blockIdx.x * s.tokens * s.channels, at_n = blockIdx.x * s.tokens * s.states;
     kernel::selective_scan<team<T>>(s, A, delta + at, b + at_n, c + at_n, u + at,
@@ -68,7 +68,7 @@ __global__ void selective_scan_value(kernel::selective_scan_shape<T> s, const T*
 }
 
 template <class T>
-__global__ void selective_scan_back_input(kernel::selective_scan_shape<T> s, const T* A, const T* delta, const T* b,
+__global__ void selective_scan_back_input(kernel::selective_scan_shape s, const T* A, const T* delta, const T* b,
                                           const T* c, const T* y_bar, T* H_bar, T* u_bar) {
     const index at = blockIdx.x * s.tokens * s.channels, at_n = blockIdx.x * s.tokens * s.states;
     kernel::selective_scan_back_input<team<T>>(s, A, delta + at, b + at_n, c + at_n, y_bar + at,
@@ -220,7 +220,7 @@ void launch(index B, index T, index D, index N, const float* in, float* out) {
     scan_value<<<sequences, threads>>>(T, D, in, in, in, out);
     scan_back<<<sequences, threads>>>(T, D, in, in, in, in, out, out, out);
 
-    const kernel::selective_scan_shape<float> shape{T, N, D, D, N};
+    const kernel::selective_scan_shape shape{T, N, D, D, N};
     selective_scan_value<<<sequences, threads>>>(shape, in, in, in, in, in, out, out);
     selective_scan_back_input<<<sequences, threads>>>(shape, in, in, in, in, in, out, out);
 

@@ -66,6 +66,28 @@ TEST_CASE("layer: x and carry of the wrong shape are refused with the shape that
     CHECK_NOTHROW(l(theta, x, normal({2, 10}, 1)));
 }
 
+TEST_CASE("layer: parameters of another layer, and options changed to nonsense, are refused") {
+    fprnn::layer l(rnn());
+    const fprnn::layer other(fprnn::models::fp_mamba<2>());
+    const auto theta = fprnn::init<double>(l, {.d_in = 3, .d_inner = 5});
+    const auto x = normal({2, 4, 3}, 1);
+    CHECK_THROWS_AS(other(theta, x), argument_error);
+    auto wrong = theta;
+    wrong.widths.d_inner = 6;
+    try {
+        l(wrong, x);
+        FAIL("parameters of other widths were taken");
+    } catch (const argument_error& e) {
+        CHECK(std::string(e.what()).find("layer: parameter '") == 0);
+        CHECK(std::string(e.what()).find("must be [") != std::string::npos);
+    }
+    l.schedule.length = 0;
+    CHECK_THROWS_WITH_AS(l(theta, x), "chunked: length must be at least 1, got 0", argument_error);
+    l.schedule = {};
+    l.adjoint = implicit{.tolerance = 0};
+    CHECK_THROWS_WITH_AS(l(theta, x), "implicit: tolerance must be positive and finite, got 0.000000", argument_error);
+}
+
 TEST_CASE("layer: no sequences or no tokens give values of that shape, no gradient, and the carry as it came") {
     for (const index C : {index{1}, index{4}, fprnn::whole_sequence}) {
         fprnn::layer l(fprnn::models::fp_mamba<2>(), chunked{.length = C});

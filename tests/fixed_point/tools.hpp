@@ -84,7 +84,7 @@ differentiated<T> differentiate(const layer<Root>& l, const layer_parameters<T>&
     r.x_bar = tensor<T>(x.shape());
     r.theta_bar = theta.zeros_like();
     l.template back<T>(kept, x.view(), y_bar.view(), r.x_bar.view(), r.theta_bar.data(), backend);
-    r.adjoint = kept.adjoint_convergence;
+    r.adjoint = *kept.adjoint_convergence;
     r.adjoint_work = kept.adjoint_work;
     r.bytes = kept.bytes();
     return r;

@@ -2,7 +2,7 @@
 
 #include <ops/checks.hpp>
 
-/// The laws of mixers. A new mixer is one line in FPRNN_MIXERS and its definition, `raw_sizes` and `dense`, in `law`.
+/// The laws of mixers. A new mixer is one line in FPRNN_MIXERS and its definition as a dense matrix, in `law`.
 namespace {
 
 using checks::random;
@@ -16,7 +16,6 @@ struct law;
 /// Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 first, ū_i = SiLU(u_i)/max(‖SiLU(u_i)‖, 1e-5), α_i = Scale · σ(a_i)
 template <int R, int Scale>
 struct law<fprnn::householder_mixer<R, Scale>> {
-    static std::vector<index> raw_sizes(index D) { return {R * D, R}; }
     static tensor<double> dense(index D, const std::vector<tensor<double>>& raw) {
         tensor<double> Q({D, D});
         for (index d = 0; d < D; ++d) Q(d, d) = 1;
@@ -50,7 +49,7 @@ struct subject {
     tensor<double> q;
 
     subject(index channels, std::uint64_t stream) : D(channels), q({M::size(channels)}) {
-        for (index n : law<M>::raw_sizes(D)) raw.push_back(random<double>({n}, stream + 100 * raw.size()));
+        for (index n : M::raw_sizes(D)) raw.push_back(random<double>({n}, stream + 100 * raw.size()));
         prepare();
     }
     void prepare() {

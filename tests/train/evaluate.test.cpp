@@ -76,4 +76,18 @@ TEST_CASE("evaluate: every sequence is seen once, also where they do not fill th
     CHECK_THROWS_AS(fprnn::evaluate(echo{5}, none, 1, 0, sample, fprnn::eigen(1)), fprnn::argument_error);
 }
 
+TEST_CASE("measure_accuracy: what is not whole sequences, or shorter than the prefix, is refused") {
+    const std::vector<std::uint8_t> six(6, 1);
+    CHECK(fprnn::measure_accuracy(six, 2, 3).sequence == 1);
+    CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 2, 4), "measure_accuracy: prefix must be in [0,3], got 4",
+                         fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 2, -1), "measure_accuracy: prefix must be in [0,3], got -1",
+                         fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 4, 1),
+                         "measure_accuracy: correct must hold sequences = 4 of equal length, got 6 entries",
+                         fprnn::argument_error);
+    CHECK_THROWS_AS(fprnn::measure_accuracy(six, 0, 1), fprnn::argument_error);
+    CHECK(fprnn::measure_accuracy({}, 0, 0).token == fprnn::measure_accuracy(six, 2, 0).token);
+}
+
 }  // namespace

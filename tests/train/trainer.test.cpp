@@ -165,6 +165,7 @@ TEST_CASE(
     const auto result = fprnn::train(model, theta, small(100), successor, go_on);
     CHECK(result.end == training_end::nonfinite);
     CHECK(result.message.find("train: step 5: the loss is nan; the largest parameter is 'table' with ") == 0);
+    CHECK(result.steps == 3);  // the parameters are those before update 4
     CHECK(std::equal(theta.begin(), theta.end(), before.begin()));
 }
 

@@ -36,7 +36,6 @@ struct pack {
     pack& operator*=(pack b) { return *this = *this * b; }
 
     friend pack exp(pack a) { return pack(Eigen::internal::pexp(a.p)); }
-    friend pack log(pack a) { return pack(Eigen::internal::plog(a.p)); }
     friend pack log1p(pack a) {
         if constexpr (traits::HasLog1p) {
             return pack(Eigen::internal::plog1p(a.p));
@@ -151,7 +150,8 @@ public:
     template <class T>
     using team = std::conditional_t<std::is_floating_point_v<T>, pack_team<T>, serial_team<T>>;
 
-    eigen() : eigen(default_threads()) {}
+    /// All backends made in this way share one pool, with a thread a core.
+    eigen() : pool_(shared_pool()) {}
     explicit eigen(int threads) : pool_(std::make_shared<thread_pool>(threads)) {}
 
     static int default_threads() {
@@ -185,6 +185,11 @@ public:
     }
 
 private:
+    static std::shared_ptr<thread_pool> shared_pool() {
+        static const auto pool = std::make_shared<thread_pool>(default_threads());
+        return pool;
+    }
+
     template <class T>
     using dense = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic>;
 

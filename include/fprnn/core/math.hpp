@@ -13,10 +13,6 @@ FPRNN_BOTH inline T exp(T x) {
     return ::exp(x);
 }
 template <class T>
-FPRNN_BOTH inline T log(T x) {
-    return ::log(x);
-}
-template <class T>
 FPRNN_BOTH inline T log1p(T x) {
     return ::log1p(x);
 }
@@ -36,10 +32,6 @@ FPRNN_BOTH inline T maximum(T a, T b) {
 template <>
 FPRNN_BOTH inline float exp(float x) {
     return ::expf(x);
-}
-template <>
-FPRNN_BOTH inline float log(float x) {
-    return ::logf(x);
 }
 template <>
 FPRNN_BOTH inline float log1p(float x) {

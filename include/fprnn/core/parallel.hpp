@@ -29,16 +29,18 @@ public:
     int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
     /// Calls body(i) for every i in [0,n), the caller taking part. Returns when all are done and rethrows the first
-    /// exception; indices not begun by then are skipped. Loops must not be nested.
+    /// exception; indices not begun by then are skipped. Loops of several callers run one after the other; a loop inside
+    /// of a loop runs on its own thread alone.
     template <class Body>
     void for_each(index n, Body&& body) {
         if (n <= 0) return;
-        if (workers_.empty() || n == 1) {
+        if (workers_.empty() || n == 1 || inside) {
             for (index i = 0; i < n; ++i) body(i);
             return;
         }
         loop work{n, const_cast<void*>(static_cast<const void*>(std::addressof(body))),
                   [](void* f, index i) { (*static_cast<std::remove_reference_t<Body>*>(f))(i); }};
+        std::lock_guard one_at_a_time(callers_);
         {
             std::lock_guard lock(mutex_);
             current_ = &work;
@@ -64,6 +66,7 @@ private:
         std::exception_ptr failure{};
 
         void run() {
+            inside = true;
             for (index i = next.fetch_add(1); i < n; i = next.fetch_add(1)) {
                 try {
                     call(body, i);
@@ -73,6 +76,7 @@ private:
                     next = n;
                 }
             }
+            inside = false;
         }
     };
 
@@ -91,6 +95,9 @@ private:
         }
     }
 
+    static inline thread_local bool inside = false;  ///< of a loop of any pool
+
+    std::mutex callers_;
     std::mutex mutex_;
     std::condition_variable_any wake_;
     std::condition_variable_any idle_;

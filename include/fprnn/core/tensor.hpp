@@ -67,6 +67,17 @@ public:
     using value_type = T;
 
     tensor() = default;
+    tensor(const tensor&) = default;
+    tensor& operator=(const tensor&) = default;
+    /// What has been moved from is empty, its shape too.
+    tensor(tensor&& other) noexcept
+        : shape_(std::exchange(other.shape_, fprnn::shape{0})), data_(std::move(other.data_)) {}
+    tensor& operator=(tensor&& other) noexcept {
+        shape_ = std::exchange(other.shape_, fprnn::shape{0});
+        data_ = std::move(other.data_);
+        return *this;
+    }
+    ~tensor() = default;
     explicit tensor(fprnn::shape extents) : shape_(extents), data_(static_cast<std::size_t>(extents.count())) {}
     tensor(fprnn::shape extents, const std::vector<T>& values) : tensor(extents) {
         require(static_cast<index>(values.size()) == extents.count(), "tensor", [&] {

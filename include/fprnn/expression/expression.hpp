@@ -1,6 +1,9 @@
 #pragma once
 
 #include <fprnn/expression/nodes.hpp>
+#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/layer_norm.hpp>
+#include <fprnn/ops/rms_norm.hpp>
 
 /// How users write expressions: every function returns an empty node, and nothing is computed.
 namespace fprnn {

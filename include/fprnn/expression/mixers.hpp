@@ -3,6 +3,9 @@
 #include <fprnn/expression/expression.hpp>
 #include <fprnn/mixers/householder.hpp>
 
+#include <algorithm>
+#include <cstddef>
+
 namespace fprnn {
 
 namespace detail {

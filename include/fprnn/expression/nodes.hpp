@@ -3,10 +3,6 @@
 #include <fprnn/expression/initialiser.hpp>
 #include <fprnn/expression/width.hpp>
 #include <fprnn/mixers/mixer.hpp>
-#include <fprnn/ops/elementwise.hpp>
-#include <fprnn/ops/l2_normalise.hpp>
-#include <fprnn/ops/layer_norm.hpp>
-#include <fprnn/ops/rms_norm.hpp>
 
 #include <concepts>
 #include <tuple>

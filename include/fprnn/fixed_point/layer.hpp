@@ -4,7 +4,13 @@
 #include <fprnn/fixed_point/tile.hpp>
 #include <fprnn/tape/tape.hpp>
 
+#include <algorithm>
+#include <array>
 #include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 namespace fprnn {
 
@@ -44,15 +50,15 @@ public:
     static index carry_width(const dims& size) { return engine::carry_width<program>(size); }
 
     /// The widths are read off the parameters' own tree when it was made by init(layer, …).
-    template <class T, class Backend = eigen>
+    template <class T, backend_for<T> Backend = eigen>
     solution<T> operator()(const layer_parameters<T>& theta, view<const T> x, view<const T> carry = {},
                            Backend backend = {}) const {
-        return run<T>(theta.widths, theta.data(), x, carry, backend, nullptr);
+        return run<T>(theta.widths, checked(theta), x, carry, backend, nullptr);
     }
-    template <class T, class Backend = eigen>
+    template <class T, backend_for<T> Backend = eigen>
     solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
                            Backend backend = {}) const {
-        return run<T>(theta.widths, theta.data(), x.view(), carry.empty() ? view<const T>{} : carry.view(), backend,
+        return run<T>(theta.widths, checked(theta), x.view(), carry.empty() ? view<const T>{} : carry.view(), backend,
                       nullptr);
     }
 
@@ -62,16 +68,19 @@ public:
         dims size;
         const T* parameters = nullptr;
         index kept_per_tile = 0;
-        buffer<T> kept;
-        convergence adjoint_convergence{0};
-        work_counters adjoint_work;
+        buffer<T> kept{};
+        /// Shared, because a solution outlives the tape.
+        std::shared_ptr<convergence> adjoint_convergence = std::make_shared<convergence>();
+        work_counters adjoint_work{};
         index bytes() const { return static_cast<index>(kept.size() * sizeof(T)); }
     };
 
-    /// y = layer(x); fills `keep` when it is given. Errors: shapes, sizes, an expression's T or B may be 0.
-    template <class T, class Backend>
+    /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
+    template <class T, backend_for<T> Backend>
     solution<T> run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry,
                     Backend& backend, record<T>* keep) const {
+        schedule.validate();
+        validate(adjoint);
         require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
                 [&] { return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string(); });
         const index B = x.shape()[0], tokens = x.shape()[1], carried = carry_width(size);
@@ -84,7 +93,10 @@ public:
         result.carry = tensor<T>({B, carried});
         if (carry.data()) std::copy(carry.begin(), carry.end(), result.carry.begin());
         if (B == 0 || tokens == 0) {
-            if (keep) *keep = {size, parameters, 0, {}, convergence(B), {}};
+            if (keep) {
+                *keep = {.size = size, .parameters = parameters};
+                *keep->adjoint_convergence = convergence(B);
+            }
             return result;
         }
 
@@ -117,7 +129,7 @@ public:
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
-    template <class T, class Backend>
+    template <class T, backend_for<T> Backend>
     void back(record<T>& kept, same<view<const T>> x, same<view<const T>> y_bar, same<view<T>> x_bar, T* gradient,
               Backend& backend) const {
         const index B = x.shape()[0], tokens = x.shape()[1];
@@ -131,7 +143,7 @@ public:
         const index groups = std::min(gradient_groups, tiles);
         auto& pool = scratch<T>();
         typename scratch_pool<T>::lease partial(pool, groups * parameters);
-        kept.adjoint_convergence = convergence(B);
+        *kept.adjoint_convergence = convergence(B);
         std::vector<work_counters> work(static_cast<std::size_t>(groups));
         backend.for_each(groups, [&](index g) {
             T* group_gradient = partial.data() + g * parameters;
@@ -147,7 +159,7 @@ public:
                 arena<T> scratch_arena(memory.data());
                 arena<T> kept_arena(kept.kept.data() + i * sizes.kept);
                 const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
-                engine::backward(f, extra, adjoint, x, y_bar, x_bar, first, sequences, kept.adjoint_convergence);
+                engine::backward(f, extra, adjoint, x, y_bar, x_bar, first, sequences, *kept.adjoint_convergence);
                 work[static_cast<std::size_t>(g)] += f.work;
             }
         });
@@ -161,8 +173,9 @@ public:
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
-    /// `how`, when given, receives the convergence of the solve.
-    template <class T, class Backend>
+    /// `how`, when given, receives the
+    /// convergence of the solve; the value stays on the tape.
+    template <class T, backend_for<T> Backend>
     variable operator()(tape<T, Backend>& t, const dims& size, const std::string& prefix, variable x,
                         solution<T>* how = nullptr) const {
         const index offset = parameter_offset(t.parameters(), size, prefix);
@@ -175,7 +188,7 @@ public:
         });
         if (how) {
             *how = std::move(result);
-            how->adjoint = std::shared_ptr<const convergence>(kept, &kept->adjoint_convergence);
+            how->adjoint = kept->adjoint_convergence;
         }
         return y;
     }
@@ -208,7 +221,13 @@ public:
     static constexpr index gradient_groups = 8;
 
 private:
-    template <class T, class Backend>
+    /// The parameters, when they are this layer's own.
+    template <class T>
+    static const T* checked(const layer_parameters<T>& theta) {
+        return theta.data() + parameter_offset(theta, theta.widths, "");
+    }
+
+    template <class T, backend_for<T> Backend>
     using tile_frame = frame<program, T, Backend>;
 
     template <class T>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/core/tensor.hpp>
-#include <fprnn/program/frame.hpp>
+#include <fprnn/program/work.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -14,7 +14,8 @@ namespace fprnn {
 enum class status {
     converged,       ///< the residual fell below the tolerance in every chunk
     max_iterations,  ///< ℓ_max was reached while steps still shrank
-    diverged,   ///< ℓ_max was reached and steps had not shrunk over its second half (an orbit), or they overflowed
+    diverged,   ///< they overflowed, or ℓ_max was reached and the largest step of its last quarter was not 1 % below
+                ///< that of the quarter before: an orbit, say
     nonfinite,  ///< the first evaluation already held NaN or infinity
 };
 
@@ -51,10 +52,10 @@ struct convergence {
 /// What a layer returns.
 template <class T>
 struct solution : convergence {
-    tensor<T> value;     ///< [B,T,width]
+    tensor<T> value;     ///< [B,T,width]; empty when it stands on a tape
     tensor<T> carry;     ///< [B, numbers that the next call needs to go on]
     work_counters work;  ///< summed over tiles
-    /// On a tape: how the adjoint was solved, filled when the tape goes back.
+    /// On a tape: how the adjoint was solved, for no sequences until the tape goes back.
     std::shared_ptr<const convergence> adjoint;
 };
 

@@ -6,10 +6,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <limits>
 #include <utility>
-#include <vector>
 
 /// The fixed-point engine: one tile, chunk after chunk. It knows no operation and no mixer, only rules.
 namespace fprnn::engine {

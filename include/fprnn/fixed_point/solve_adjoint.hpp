@@ -209,7 +209,8 @@ void unroll_chunk(F& f, index sequences, index row, index n, const typename F::s
         for (index t = 0; t < tokens; ++t) std::copy_n(from + t * stride + s * D, D, to + t * stride + s * D);
     };
     T* y = f.template value_at<previous_node>(row);
-    const T* fy = f.template value_at<fixed_point>(row);
+    T* fy = f.template value_at<fixed_point>(row);
+    const std::vector<T> solved(fy, fy + count);
     const auto longest = static_cast<index>(*std::max_element(counts, counts + sequences));
     std::vector<T> iterates(static_cast<std::size_t>(longest * count), T(0));
     for (index ell = 1; ell < longest; ++ell) {
@@ -237,6 +238,7 @@ void unroll_chunk(F& f, index sequences, index row, index n, const typename F::s
         std::copy_n(f.template bar_at<previous_node>(row), count, w);
     }
     for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::after_unrolled_chunk(f, row, n); });
+    std::copy_n(solved.data(), count, fy);  // y* has readers outside of the iteration
 }
 
 /// The adjoint of all chunks, last to first. The cotangent of y* enters in the bars of the fixed point.

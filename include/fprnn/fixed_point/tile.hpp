@@ -4,6 +4,7 @@
 #include <fprnn/fixed_point/solve_adjoint.hpp>
 
 #include <algorithm>
+#include <concepts>
 #include <variant>
 
 /// One tile of sequences through a whole program, there and back.

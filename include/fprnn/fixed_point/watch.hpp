@@ -5,6 +5,7 @@
 #include <fprnn/fixed_point/solution.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <limits>
 
 /// When an iteration ends, sequence by sequence, and how.
@@ -56,11 +57,13 @@ public:
             finish(status::converged);
         } else if (ell >= ell_max_) {
             // An orbit's steps do not shrink; where rounding stops them, they are too small to be one.
-            const bool shrank =
-                ell == 1 || step.absolute < halfway_ || step.relative < 64 * std::numeric_limits<T>::epsilon();
+            last_quarter_ = std::max(last_quarter_, step.absolute);
+            const bool shrank = third_quarter_ == T(0) || last_quarter_ < T(0.99) * third_quarter_ ||
+                                step.relative < 64 * std::numeric_limits<T>::epsilon();
             finish(shrank ? status::max_iterations : status::diverged);
         }
-        if (ell <= std::max(1, ell_max_ / 2)) halfway_ = step.absolute;
+        T& quarter = 4 * std::int64_t{ell} > 3 * std::int64_t{ell_max_} ? last_quarter_ : third_quarter_;
+        if (2 * std::int64_t{ell} > ell_max_) quarter = std::max(quarter, step.absolute);
     }
     void finish(status s) {
         outcome_ = s;
@@ -90,7 +93,7 @@ private:
     status outcome_ = status::converged;
     int iterations_ = 0;
     double residual_ = 0;
-    T halfway_ = 0;
+    T third_quarter_ = 0, last_quarter_ = 0;  ///< of ℓ_max: the largest absolute steps
 };
 
 }  // namespace fprnn::engine

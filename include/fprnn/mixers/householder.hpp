@@ -5,6 +5,7 @@
 #include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/l2_normalise.hpp>
 
+#include <array>
 #include <string>
 
 namespace fprnn {
@@ -25,6 +26,7 @@ struct householder_mixer {
                    std::to_string(D);
         });
     }
+    static std::array<index, 2> raw_sizes(index D) { return {R * D, R}; }
     static index size(index D) { return R * D + R; }
     static index scratch(index D) { return (R + 1) * D; }
 
@@ -41,7 +43,6 @@ struct householder_mixer {
 
     template <class Team, class T>
     FPRNN_BOTH static void prepare_back(index D, const T* const* raw, const T* q_bar, T* const* raw_bar) {
-        using math::maximum;
         for (index i = 0; i < R; ++i) {
             const T *u = raw[0] + i * D, *bar = q_bar + i * D;
             const auto sums = Team::template sum<2>(D, [&](auto lane) {

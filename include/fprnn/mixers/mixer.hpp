@@ -10,9 +10,10 @@ namespace fprnn {
 ///
 ///     out = Q v + (I − Q) w = w + Q (v − w)
 ///
-/// and its adjoints. A mixer type M declares how its raw numbers come from linear maps (`maps`, in the expression layer),
-/// and works on one token's row of D channels:
+/// and its adjoints. Its raw numbers come from linear maps, one row of numbers a map. A mixer type M works on one token's row of D
+/// channels:
 ///
+///     M::raw_sizes(D)                                 numbers that each of its maps gives, as a std::array
 ///     M::size(D)                                      numbers of the prepared form
 ///     M::scratch(D)                                   numbers of scratch that the functions below need
 ///     M::check(D)                                     argument_error when D does not fit; may be left out
@@ -22,10 +23,12 @@ namespace fprnn {
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=
 ///
-/// The laws in tests/laws/mixer.test.cpp hold for every mixer: add yours there in one line.
+/// In an expression it is mixer_node<M, Maps...>, see householder in fprnn/expression/mixers.hpp. The laws in
+/// tests/laws/mixer.test.cpp hold for every mixer: yours joins them with a line and its definition as a dense matrix.
 template <class M>
 concept mixer = requires(index D, double* p, const double* c, const double* const* raw, double* const* raw_bar) {
     { M::size(D) } -> std::convertible_to<index>;
+    { M::raw_sizes(D)[0] } -> std::convertible_to<index>;
     { M::scratch(D) } -> std::convertible_to<index>;
     M::template prepare<serial_team<double>>(D, raw, p);
     M::template prepare_back<serial_team<double>>(D, raw, c, raw_bar);

@@ -4,11 +4,15 @@
 #include <fprnn/ops/embedding.hpp>
 #include <fprnn/tape/tape.hpp>
 
+#include <cstdint>
+#include <string>
+#include <vector>
+
 /// Eager operations as records of a tape.
 namespace fprnn {
 
 /// Rows of the parameter `table` [V,D]; `tokens` [B,T] is copied.
-template <class T, class Backend>
+template <class T, backend_for<T> Backend>
 variable embedding(tape<T, Backend>& t, const std::string& table, view<const std::int32_t> tokens) {
     std::vector<std::int32_t> kept(tokens.begin(), tokens.end());
     return t.record(
@@ -18,7 +22,7 @@ variable embedding(tape<T, Backend>& t, const std::string& table, view<const std
 }
 
 /// The mean cross-entropy of logits [B,T,V]; `result`, when given, receives the rest.
-template <class T, class Backend>
+template <class T, backend_for<T> Backend>
 variable cross_entropy(tape<T, Backend>& t, variable logits, view<const std::int32_t> targets,
                        cross_entropy_result<T>* result = nullptr) {
     auto logits_bar = std::make_shared<tensor<T>>(t.value(logits).shape());

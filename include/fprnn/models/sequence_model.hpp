@@ -59,7 +59,7 @@ public:
     }
 
     /// Logits [B,T,classes] on the tape. `how`, when given, receives the convergence of every block.
-    template <class T, class Backend>
+    template <class T, backend_for<T> Backend>
     variable operator()(tape<T, Backend>& t, view<const std::int32_t> tokens,
                         std::vector<solution<T>>* how = nullptr) const {
         if (how) how->resize(static_cast<std::size_t>(size.layers));
@@ -70,7 +70,7 @@ public:
     }
 
     /// Logits without a tape.
-    template <class T, class Backend = eigen>
+    template <class T, backend_for<T> Backend = eigen>
     tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
                        std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
         if (how) how->resize(static_cast<std::size_t>(size.layers));

@@ -34,7 +34,7 @@ FPRNN_BOTH void scan(index tokens, index channels, index stride, const T* lambda
 }
 
 /// The adjoint: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ conj(h_{t−1}).
-/// `running` [D] holds the cotangent of the carry out and ends as that of the carry in. lambda_bar may be null.
+/// `running` [D] holds the cotangent of the carry out and ends as that of the carry in. lambda_bar and u_bar may be null.
 template <class Team, class T>
 FPRNN_BOTH void scan_back(index tokens, index channels, index stride, const T* lambda, const T* h, const T* carry,
                           const T* h_bar, T* running, T* lambda_bar, T* u_bar) {
@@ -43,7 +43,7 @@ FPRNN_BOTH void scan_back(index tokens, index channels, index stride, const T* l
         const T* before = t > 0 ? h + at - stride : carry;
         Team::each(channels, [&](auto lane) {
             const auto g = lane.load(h_bar + at) + lane.load(running);
-            lane.add(u_bar + at, g);
+            if (u_bar) lane.add(u_bar + at, g);
             if (lambda_bar && before) lane.add(lambda_bar + at, g * conjugate(lane.load(before)));
             lane.store(running, conjugate(lane.load(lambda + at)) * g);
         });

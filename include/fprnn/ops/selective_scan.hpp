@@ -12,7 +12,6 @@
 /// Rows of one sequence: Δ, u, y of D channels, `stride` apart; b, c of N states, `state_stride` apart.
 namespace fprnn::kernel {
 
-template <class T>
 struct selective_scan_shape {
     index tokens, states, channels;
     index stride, state_stride;
@@ -20,7 +19,7 @@ struct selective_scan_shape {
 
 /// y_t for all tokens; H [N,D] enters as H_{−1} and leaves as H_{T−1}.
 template <class Team, class T>
-FPRNN_BOTH void selective_scan(const selective_scan_shape<T>& s, const T* A, const T* delta, const T* b, const T* c,
+FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c,
                                const T* u, T* H, T* y) {
     using math::exp;
     const index D = s.channels, N = s.states;
@@ -42,7 +41,7 @@ FPRNN_BOTH void selective_scan(const selective_scan_shape<T>& s, const T* A, con
 
 /// The states alone: H [N,D] enters as H_{−1} and leaves as H_{T−1}.
 template <class Team, class T>
-FPRNN_BOTH void selective_scan_advance(const selective_scan_shape<T>& s, const T* A, const T* delta, const T* b,
+FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, const T* A, const T* delta, const T* b,
                                        const T* u, T* H) {
     using math::exp;
     const index D = s.channels, N = s.states;
@@ -76,6 +75,21 @@ FPRNN_BOTH void selective_scan_open(index N, index D, const T* A, const T* delta
     });
 }
 
+/// The adjoint of an open token for its input: ū = g ⊙ ȳ + k with g = (cᵀb) Δ and k = Δ ⊙ Ḣᵀb.
+template <class Team, class T>
+FPRNN_BOTH void selective_scan_open_back(index N, index D, const T* delta, const T* b, const T* c, const T* H_bar, T* k,
+                                         T* g) {
+    T cb = 0;
+    for (index n = 0; n < N; ++n) cb += c[n] * b[n];
+    Team::each(D, [&](auto lane) {
+        using V = decltype(lane.load(delta));
+        V sum(T(0));
+        for (index n = 0; n < N; ++n) sum += V(b[n]) * lane.load(H_bar + n * D);
+        lane.store(k, lane.load(delta) * sum);
+        lane.store(g, V(cb) * lane.load(delta));
+    });
+}
+
 /// The input of an open token arrives: H += b (Δ ⊙ u)ᵀ.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_close(index N, index D, const T* delta, const T* b, const T* u, T* H) {
@@ -89,7 +103,7 @@ FPRNN_BOTH void selective_scan_close(index N, index D, const T* delta, const T* 
 /// The part of the adjoint that iterations need: with Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ (b_tᵀ Ḣ_t),  Ḣ_{t−1} = λ_t ⊙ Ḣ_t.
 /// H_bar enters as the cotangent of H_{T−1} and leaves as that of H_{−1}.
 template <class Team, class T>
-FPRNN_BOTH void selective_scan_back_input(const selective_scan_shape<T>& s, const T* A, const T* delta, const T* b,
+FPRNN_BOTH void selective_scan_back_input(const selective_scan_shape& s, const T* A, const T* delta, const T* b,
                                           const T* c, const T* y_bar, T* H_bar, T* u_bar) {
     using math::exp;
     const index D = s.channels, N = s.states;
@@ -163,9 +177,9 @@ inline index selective_scan_back_scratch(index tokens, index N, index D) {
 /// The whole adjoint of T tokens from H = H_{−1}: states are recomputed forward once, keeping one in 16, and again block
 /// by block on the way back. Everything accumulates; H_bar enters as Ḣ_{T−1} and leaves as Ḣ_{−1}.
 template <class Team, class T>
-void selective_scan_back(const selective_scan_shape<T>& s, const T* A, const T* delta, const T* b, const T* c,
-                         const T* u, const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar, T* b_bar, T* c_bar,
-                         T* u_bar, T* scratch) {
+void selective_scan_back(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c, const T* u,
+                         const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar, T* b_bar, T* c_bar, T* u_bar,
+                         T* scratch) {
     const index state = s.states * s.channels;
     const index blocks = (s.tokens + selective_scan_block - 1) / selective_scan_block;
     T* starts = scratch;
@@ -173,7 +187,7 @@ void selective_scan_back(const selective_scan_shape<T>& s, const T* A, const T* 
     T* token_scratch = inside + std::min(s.tokens, selective_scan_block) * state;
 
     const auto advance = [&](index t, T* to) {
-        const selective_scan_shape<T> one{1, s.states, s.channels, s.stride, s.state_stride};
+        const selective_scan_shape one{1, s.states, s.channels, s.stride, s.state_stride};
         selective_scan_advance<Team>(one, A, delta + t * s.stride, b + t * s.state_stride, u + t * s.stride, to);
     };
     if (s.tokens == 0) return;
@@ -212,9 +226,8 @@ namespace fprnn {
 namespace detail {
 
 template <class T>
-kernel::selective_scan_shape<T> require_selective_scan(const char* operation, const shape& delta, const shape& omega,
-                                                       const shape& b, const shape& c, const shape& u,
-                                                       view<const T> H) {
+kernel::selective_scan_shape require_selective_scan(const char* operation, const shape& delta, const shape& omega,
+                                                    const shape& b, const shape& c, const shape& u, view<const T> H) {
     require_rank(operation, "u", u, 3, "[B,T,D]");
     require_rank(operation, "omega", omega, 2, "[N,D]");
     const index N = omega[0], D = u[2];

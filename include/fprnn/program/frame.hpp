@@ -1,10 +1,12 @@
 #pragma once
 
+#include <fprnn/backend/backend.hpp>
 #include <fprnn/core/arena.hpp>
 #include <fprnn/program/lowering.hpp>
+#include <fprnn/program/work.hpp>
 
+#include <algorithm>
 #include <array>
-#include <string>
 #include <tuple>
 #include <vector>
 
@@ -13,23 +15,6 @@ namespace fprnn {
 /// How a node is evaluated and differentiated: specialised for every kind of node in program/rules.hpp.
 template <class E>
 struct rule;
-
-/// What one call did, counted where it happens.
-struct work_counters {
-    index matrix_products = 0;     ///< products with rows of the iteration
-    index hoisted_products = 0;    ///< products over all tokens, outside of the iteration
-    index mixer_applications = 0;  ///< Q v + (I − Q) w, per token and iteration
-    index evaluations = 0;         ///< f, per token and iteration
-
-    work_counters& operator+=(const work_counters& o) {
-        matrix_products += o.matrix_products;
-        hoisted_products += o.hoisted_products;
-        mixer_applications += o.mixer_applications;
-        evaluations += o.evaluations;
-        return *this;
-    }
-    friend bool operator==(const work_counters&, const work_counters&) = default;
-};
 
 /// The pass a frame is in: rules keep in forward what backward needs and skip in replay what was kept.
 enum class pass { forward, replay, backward };

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <fprnn/expression/mixers.hpp>
+#include <fprnn/ops/elementwise.hpp>
 
-#include <array>
+#include <concepts>
 #include <cstddef>
+#include <type_traits>
 
 /// From an expression to the list of nodes that are evaluated, operands first. Trees of elementwise functions become one
 /// node with a chain type; a subtree that depends on less is a node of its own, because it is evaluated less often.
@@ -147,8 +149,6 @@ consteval int count_fixed_points(type_list<E...>) {
     return (0 + ... + (is_fixed_point<E> ? 1 : 0));
 }
 
-template <class E>
-inline constexpr bool uses_iterate_outside = false;
 template <class List>
 inline constexpr bool any_in_iteration = false;
 template <class... E>

@@ -15,7 +15,7 @@ struct variable {
 
 /// Reverse mode, one record per mathematical operation. A tape is local: it lives for one step, belongs to the parameters
 /// that it was made for, and knows no operation by name. Operations compute their value plainly and push one callback.
-template <class T, class Backend = eigen>
+template <class T, backend_for<T> Backend = eigen>
 class tape {
 public:
     using callback = std::function<void(tape&, variable self)>;

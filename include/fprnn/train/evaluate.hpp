@@ -20,7 +20,17 @@ struct accuracies {
 };
 
 /// Of the first `prefix` tokens of every sequence; `correct` is [sequences, length], as in cross_entropy_result.
+/// Errors: `correct` is not whole sequences, or they are shorter than the prefix.
 inline accuracies measure_accuracy(const std::vector<std::uint8_t>& correct, index sequences, index prefix) {
+    const auto count = static_cast<index>(correct.size());
+    require(sequences >= 0 && (sequences == 0 ? count == 0 : count % sequences == 0), "measure_accuracy", [&] {
+        return "correct must hold sequences = " + std::to_string(sequences) + " of equal length, got " +
+               std::to_string(count) + " entries";
+    });
+    require(prefix >= 0 && prefix * sequences <= count, "measure_accuracy", [&] {
+        return "prefix must be in [0," + std::to_string(sequences == 0 ? 0 : count / sequences) + "], got " +
+               std::to_string(prefix);
+    });
     if (correct.empty() || prefix == 0) return {};
     const auto length = static_cast<std::ptrdiff_t>(correct.size()) / sequences;
     double right = 0, whole = 0;
@@ -87,15 +97,15 @@ struct evaluation {
 };
 
 /// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
-/// sample(tokens, targets, first), a batch at a time so that memory does not grow with their number. argument_error
-/// unless length and sequences are at least 1.
-template <class T, class Model, class Sample, class Backend = eigen>
+/// sample(tokens, targets, first), at most 2^16 tokens at a time, so that of what is in memory only `correct` and the
+/// convergence grow with their number. argument_error unless length and sequences are at least 1.
+template <class T, class Model, class Sample, backend_for<T> Backend = eigen>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
                     Backend backend = Backend{}) {
     require(length >= 1, "evaluate", [&] { return "length must be at least 1, got " + std::to_string(length); });
     require(sequences >= 1, "evaluate",
             [&] { return "sequences must be at least 1, got " + std::to_string(sequences); });
-    constexpr index batch = 256;
+    const index batch = std::clamp<index>((index{1} << 16) / length, 1, 256);
     std::vector<std::uint8_t> correct;
     std::vector<fprnn::convergence> reached;
     for (index first = 0; first < sequences; first += batch) {

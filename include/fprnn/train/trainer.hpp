@@ -14,6 +14,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace fprnn {
@@ -99,7 +100,7 @@ struct training_result {
 /// the sequences first, first + 1, …; observe(training_step) returns whether to go on.
 ///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
-template <class T, class Model, class Sample, class Observe, class Backend = eigen>
+template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}) {
     options.validate();
@@ -112,6 +113,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
     double learnt = 0;
     tensor<std::int32_t> tokens, targets;
     parameter_tree<T> last_good = theta;
+    index last_good_steps = 0;
 
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&] {
@@ -126,7 +128,8 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
     };
     const auto not_finite = [&](const std::string& what) {
         theta = last_good;
-        return finish(training_end::nonfinite, "train: step " + std::to_string(result.steps + 1) + ": " + what);
+        const index step = std::exchange(result.steps, last_good_steps) + 1;
+        return finish(training_end::nonfinite, "train: step " + std::to_string(step) + ": " + what);
     };
 
     // The clock counts from a tenth of its limit on, so that a slow start does not move a run that has time enough.
@@ -159,6 +162,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
                               "' with " + std::to_string(value));
         }
         last_good = theta;
+        last_good_steps = result.steps;
 
         parameter_tree<T> gradient = records.gradient(loss);
         if (const auto name = first_nonfinite(gradient))

@@ -2,6 +2,8 @@
 
 #include <fprnn/program/frame.hpp>
 
+#include <algorithm>
+
 namespace fprnn {
 
 template <template <class...> class G, class... E>

@@ -2,6 +2,9 @@
 
 #include <fprnn/program/frame.hpp>
 
+#include <string>
+#include <vector>
+
 namespace fprnn {
 
 template <>

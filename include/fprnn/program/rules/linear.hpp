@@ -2,6 +2,10 @@
 
 #include <fprnn/program/frame.hpp>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 namespace fprnn {
 
 /// W [n, k₁ + k₂ + …] beside its parts. A part that depends on less than the map is multiplied for all tokens at once
@@ -50,7 +54,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             const index n = width(f.size);
             auto* out = f.template memory_of<node>().hoisted;
             multiply_parts<true>(f, 0, f.rows(), matrix<typename F::scalar>{out, f.rows(), n, n},
-                                 start(f, out, 0, f.rows()));
+                                 start(f, out, f.rows()));
         }
     }
     template <class F>
@@ -64,7 +68,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             std::copy_n(f.template memory_of<node>().hoisted + row * width, n * width, out);
             overwrite = false;
         } else {
-            overwrite = start(f, out, row, n);
+            overwrite = start(f, out, n);
         }
         multiply_parts<false>(f, row, n, f.template value_rows<node>(row, n), overwrite);
     }
@@ -136,7 +140,7 @@ private:
     }
     /// The bias, when there is one; says whether the first product overwrites.
     template <class F>
-    static bool start(F& f, typename F::scalar* out, index, index n) {
+    static bool start(F& f, typename F::scalar* out, index n) {
         if constexpr (node::has_bias) {
             const index width = f.template width_of<node>();
             const auto* bias = f.template parameters_of<node>() + width * columns(f.size);

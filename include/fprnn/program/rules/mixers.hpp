@@ -1,6 +1,13 @@
 #pragma once
 
+#include <fprnn/core/error.hpp>
 #include <fprnn/program/frame.hpp>
+
+#include <algorithm>
+#include <array>
+#include <concepts>
+#include <string>
+#include <tuple>
 
 namespace fprnn {
 
@@ -14,6 +21,15 @@ struct rule<prepared_node<mixer_node<M, Maps...>>> : plain_rule {
     static index width(const dims& d) { return M::size(d.d_inner); }
     static void check(const dims& d) {
         if constexpr (requires { M::check(d.d_inner); }) M::check(d.d_inner);
+        const auto expected = M::raw_sizes(d.d_inner);
+        const index got[] = {rule<Maps>::width(d)...};
+        static_assert(std::tuple_size_v<decltype(M::raw_sizes(d.d_inner))> == sizeof...(Maps),
+                      "mixer_node<M, Maps...>: M::raw_sizes(D) must have one number for each of the maps");
+        for (std::size_t k = 0; k < sizeof...(Maps); ++k)
+            require(got[k] == expected[k], "mixer", [&] {
+                return "map " + std::to_string(k) + " must have width " + std::to_string(expected[k]) + ", got " +
+                       std::to_string(got[k]);
+            });
     }
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>&) {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <fprnn/ops/l2_normalise.hpp>
 #include <fprnn/program/frame.hpp>
+
+#include <string>
+#include <vector>
 
 namespace fprnn {
 

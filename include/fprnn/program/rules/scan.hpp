@@ -3,6 +3,8 @@
 #include <fprnn/ops/scan.hpp>
 #include <fprnn/program/frame.hpp>
 
+#include <algorithm>
+
 namespace fprnn {
 
 template <class Lambda, class U>
@@ -64,7 +66,7 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
         using T = typename F::scalar;
-        if constexpr (U::depends >= Reach) {
+        if constexpr (node::depends >= Reach) {
             auto& m = f.template memory_of<node>();
             const index tokens = tokens_of(f, n), D = n / tokens * width(f.size);
             T* running = m.running + row % F::tile * width(f.size);
@@ -75,7 +77,7 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
             kernel::scan_back<typename F::team, T>(
                 tokens, D, D, f.template value_at<Lambda>(row), f.template value_at<node>(row), start(f, row),
                 f.template bar_at<node>(row), running, f.template bar_within<Lambda, Reach>(row),
-                f.template bar_at<U>(row));
+                f.template bar_within<U, Reach>(row));
         }
     }
 

@@ -3,6 +3,11 @@
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/program/frame.hpp>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace fprnn {
 
 template <fixed_string Name, class Delta, class B, class C, class U>
@@ -10,6 +15,8 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
     using node = selective_scan_node<Name, Delta, B, C, U>;
     static constexpr bool kept = true;
     static constexpr bool iterated = node::depends == dependence::shifted || node::depends == dependence::current;
+    /// Whether one-token chunks are opened: only what the innermost loop evaluates is worth it.
+    static constexpr bool opened = node::depends == dependence::current;
     template <class T>
     struct memory {
         T* A = nullptr;        ///< [N,D], exp(ω)
@@ -71,7 +78,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
     /// A chunk of one token is opened once: what its input adds is then two vectors, whatever N is.
     template <class F>
     static void open(F& f, index row, index n) {
-        if (n != F::tile || !iterated || f.phase != pass::forward) return;
+        if (!opened || n != F::tile || f.phase != pass::forward) return;
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
         const index D = width(f.size);
@@ -87,7 +94,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
         const index D = width(f.size), one = carry(f.size);
-        if (f.phase == pass::forward && iterated && f.span == 1) {
+        if (opened && f.phase == pass::forward && f.span == 1) {
             const auto* u = f.template value_at<U>(row);
             auto* y = f.template value_at<node>(row);
             const T *p = m.open + row % F::tile * D, *g = p + F::tile * D;
@@ -108,7 +115,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
         const index one = carry(f.size), all = F::tile * one;
-        if (n == F::tile)
+        if (opened && n == F::tile)
             for (index s = 0; s < F::tile; ++s)
                 kernel::selective_scan_close<typename F::team, T>(
                     f.size.d_state, width(f.size), f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
@@ -122,24 +129,15 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
 
     template <class F>
     static void open_back(F& f, index row, index n) {
-        if (n != F::tile || !iterated) return;
+        if (!opened || n != F::tile) return;
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
-        const index D = width(f.size), N = f.size.d_state;
-        for (index s = 0; s < F::tile; ++s) {
-            const T *b = f.template value_at<B>(row + s), *c = f.template value_at<C>(row + s);
-            const T *delta = f.template value_at<Delta>(row + s), *H_bar = m.state + s * carry(f.size);
-            T *k = m.open + s * D, *g = m.open + (F::tile + s) * D;
-            T cb = 0;
-            for (index i = 0; i < N; ++i) cb += c[i] * b[i];
-            F::team::each(D, [&](auto lane) {
-                using V = decltype(lane.load(delta));
-                V sum(T(0));
-                for (index i = 0; i < N; ++i) sum += V(b[i]) * lane.load(H_bar + i * D);
-                lane.store(k, lane.load(delta) * sum);
-                lane.store(g, V(cb) * lane.load(delta));
-            });
-        }
+        const index D = width(f.size);
+        for (index s = 0; s < F::tile; ++s)
+            kernel::selective_scan_open_back<typename F::team, T>(
+                f.size.d_state, D, f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
+                f.template value_at<C>(row + s), m.state + s * carry(f.size), m.open + s * D,
+                m.open + (F::tile + s) * D);
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
@@ -219,7 +217,7 @@ private:
         return chunk(f) * std::max<index>(1, kernel::selective_scan_block / chunk(f));
     }
     template <class F>
-    static kernel::selective_scan_shape<typename F::scalar> shape(const F& f, index n) {
+    static kernel::selective_scan_shape shape(const F& f, index n) {
         return {n / F::tile, f.size.d_state, width(f.size), F::tile * width(f.size), F::tile * f.size.d_state};
     }
     template <class E, dependence Reach, class F>

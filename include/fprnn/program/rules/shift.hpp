@@ -2,6 +2,8 @@
 
 #include <fprnn/program/frame.hpp>
 
+#include <algorithm>
+
 namespace fprnn {
 
 /// Outside the iteration: rows move down by one token; the carry is the operand's last token.
