@@ -74,6 +74,10 @@ add_test(NAME headers COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check
          "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
 set_tests_properties(headers PROPERTIES LABELS sources PROCESSORS 2 TIMEOUT 1200)
 
+add_test(NAME readme COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_readme.sh"
+         "${PROJECT_SOURCE_DIR}/README.md" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
+set_tests_properties(readme PROPERTIES LABELS sources)
+
 # Compile time: what a user waits for. The globs notice when the files appear.
 file(GLOB umbrella CONFIGURE_DEPENDS include/fprnn/fprnn.hpp)
 file(GLOB quick_start CONFIGURE_DEPENDS examples/quick_start.cpp)

@@ -126,6 +126,18 @@ TEST_CASE("layer: one token, one sequence and odd widths are as good as any") {
             }
 }
 
+TEST_CASE("init: a mixer's maps must have the widths that it needs") {
+    using namespace fprnn::symbols;
+    const auto u = fprnn::linear<"u">(in);
+    const auto alpha = fprnn::affine<"alpha", fprnn::fixed_width<2>>(in);
+    const fprnn::mixer_node<fprnn::householder_mixer<2>, std::remove_const_t<decltype(u)>,
+                            std::remove_const_t<decltype(alpha)>>
+        Q;
+    fprnn::layer l(fprnn::fixed_point(scan(sigmoid(fprnn::linear<"l">(in)), (I - Q) * prev)), chunked{});
+    CHECK_THROWS_WITH_AS(fprnn::init<double>(l, {.d_in = 3, .d_inner = 5}), "mixer: map 0 must have width 10, got 5",
+                         argument_error);
+}
+
 TEST_CASE("init: widths below one are refused by name") {
     fprnn::layer l(rnn());
     const auto make = [&](fprnn::dims size) { return fprnn::init<double>(l, size); };

@@ -1,8 +1,9 @@
-#include "fixed_point/tools.hpp"
-
 #include <fprnn/models/fp_mamba.hpp>
 
 #include <doctest/doctest.h>
+
+#include <array>
+#include <fixed_point/tools.hpp>
 
 namespace {
 
@@ -10,6 +11,7 @@ using fprnn::index;
 
 /// A user's own mixer: Q = I. Its one raw number has no effect.
 struct identity_mixer {
+    static std::array<index, 1> raw_sizes(index) { return {1}; }
     static index size(index) { return 1; }
     static index scratch(index) { return 1; }
 

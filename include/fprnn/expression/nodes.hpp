@@ -203,7 +203,7 @@ inline constexpr bool is_mixer = mixer<M>;  // a concept in a static_assert woul
 template <class M, class... Maps>
 struct mixer_node : mixer_tag {
     static_assert(is_mixer<M>,
-                  "mixer_node<M, Maps...>: M must satisfy the concept fprnn::mixer: size, scratch, prepare, "
+                  "mixer_node<M, Maps...>: M must satisfy the concept fprnn::mixer: size, raw_sizes, scratch, prepare, "
                   "prepare_back, mix, mix_back and mix_back_q, see fprnn/mixers/mixer.hpp");
     using mixer_type = M;
     using maps = type_list<Maps...>;

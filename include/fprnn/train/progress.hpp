@@ -64,8 +64,8 @@ inline std::string progress_line(const progress_report& r, index total, double s
 }
 
 /// Shows how training goes. On a terminal one line is rewritten, at most ten times a second and never wider than the
-/// window; elsewhere, in a file or a log, a plain line is written every `seconds_between_lines`. The first and the last
-/// step are always shown. Rate and time left are means since construction. Does not own the file.
+/// window; elsewhere, in a file or a log, a plain line is written every `seconds_between_lines`. The first step and step `total`
+/// are always shown. Rate and time left are means since construction. Does not own the file.
 class progress {
 public:
     /// argument_error when out is null, total negative or the interval not a number of at least 0.
