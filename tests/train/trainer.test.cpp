@@ -44,7 +44,7 @@ struct lookup {
 void successor(fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> targets, std::uint64_t first) {
     for (index i = 0; i < tokens.size(); ++i) {
         tokens[i] = static_cast<std::int32_t>((first + static_cast<std::uint64_t>(i)) % classes);
-        targets[i] = (tokens[i] + 1) % classes;
+        targets[i] = static_cast<std::int32_t>((tokens[i] + 1) % classes);
     }
 }
 
