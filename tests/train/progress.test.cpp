@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <poll.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -92,12 +93,17 @@ TEST_CASE("progress: on a terminal one line is rewritten within the window's wid
         p.print("between");
         p.update({.step = 2});
     }
-    char buffer[4096];
-    const auto n = ::read(master, buffer, sizeof buffer);
+    // The terminal hands on what was written when it likes, and in pieces.
+    std::string text;
+    pollfd ready{master, POLLIN, 0};
+    while (text.find("between") == std::string::npos && ::poll(&ready, 1, 5000) > 0) {
+        char buffer[4096];
+        const auto n = ::read(master, buffer, sizeof buffer);
+        if (n <= 0) break;
+        text.append(buffer, static_cast<std::size_t>(n));
+    }
     std::fclose(file);
     ::close(master);
-    REQUIRE(n > 0);
-    const std::string text(buffer, static_cast<std::size_t>(n));
     CHECK(text.find("\r1/2  loss 1  token 0.5000\x1b[K\r2/2") == 0);
     CHECK(text.find("\r\x1b[Kbetween") != std::string::npos);
 }
