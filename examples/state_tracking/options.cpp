@@ -227,7 +227,7 @@ std::optional<options> read_options(int argc, char** argv) {
     add("--length", "T", "training length in tokens", "16", into(o.training.length, whole{1, most_tokens}));
     o.training.first_length = 2;
     add("--curriculum", "T",
-        "tokens of the first sequences; they grow to --length as they are learnt, by half of the training in any case. "
+        "tokens of the first sequences; they grow to --length as they are learnt, by three quarters of the training in any case. "
         "--length itself: no curriculum",
         "2", into(o.training.first_length, whole{1, most_tokens}));
     add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more", "128",

@@ -106,10 +106,11 @@ TEST_CASE("train: a curriculum grows as it is learnt, never above the length, an
     CHECK(steps.back().sequences - steps[steps.size() - 2].sequences == 4);
 }
 
-TEST_CASE("train: what is never learnt is trained at its full length from half of the training on") {
+TEST_CASE("train: what is never learnt is trained at its full length in the end") {
     auto theta = table();
     training_options o = small(10);
     o.first_length = 2;
+    o.full_length_at = 0.5;
     const auto unlearnable = [](auto tokens, auto targets, std::uint64_t first) {
         successor(tokens, targets, first);
         for (fprnn::index i = 0; i < targets.size(); ++i)

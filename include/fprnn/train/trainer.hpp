@@ -26,8 +26,8 @@ struct training_options {
     /// `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the training in any case. A
     /// step has as many tokens at any length.
     index first_length = std::numeric_limits<index>::max();
-    double lengthen_at = 0.8;     ///< share of sequences, averaged over about ten steps
-    double full_length_at = 0.5;  ///< share of the training, in [0,1]
+    double lengthen_at = 0.5;      ///< share of sequences, averaged over about ten steps
+    double full_length_at = 0.75;  ///< share of the training, in [0,1]
     index steps = 3000;
     double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
     adamw_options optimiser{};
