@@ -210,7 +210,9 @@ TEST_CASE("status: the adjoint's solve has one too") {
             CHECK(solved.adjoint.residual[b] < 1e-10);
         }
         l.adjoint = fprnn::implicit{.tolerance = 1e-10, .ell_max = 2};
-        for (const status s : differentiate(l, theta, x, y_bar).adjoint.status) CHECK(s == status::max_iterations);
+        // The token of a compact mixer is solved at once.
+        for (const status s : differentiate(l, theta, x, y_bar).adjoint.status)
+            CHECK(s == (C == 1 ? status::converged : status::max_iterations));
         auto broken = y_bar;
         broken(1, 5, 0) = std::numeric_limits<double>::quiet_NaN();
         l.adjoint = fprnn::implicit{};

@@ -18,6 +18,19 @@ tensor<T> normal(shape extents, std::uint64_t stream, double scale = 1) {
     return x;
 }
 
+/// The Householder mixer without its compact form, so that one-token chunks are iterated through f.
+template <int R, int Scale = 1>
+struct plain_householder_mixer : householder_mixer<R, Scale> {
+    static constexpr int rank = 0;
+};
+/// As householder<R, "Q", Scale>(s).
+template <int R, int Scale = 1, expression E>
+constexpr auto plain_householder(E s) {
+    auto u = linear<"Q.u", times_width<R, d_inner>>(s);
+    auto alpha = affine<"Q.alpha", fixed_width<R>>(s);
+    return mixer_node<plain_householder_mixer<R, Scale>, decltype(u), decltype(alpha)>{};
+}
+
 /// Sequences [first, first + n) of [B,…].
 template <class T>
 tensor<T> sequences(const tensor<T>& x, index first, index n) {

@@ -200,6 +200,32 @@ void accumulation_laws() {
     for (std::size_t k = 0; k < once.size(); ++k) checks::check_added_to_ten(more[k], once[k]);
 }
 
+/// I − Q = U S Uᵀ with S lower triangular, for mixers that say so.
+template <class M, class Team>
+void compact_law() {
+    if constexpr (fprnn::compact_mixer<M>)
+        for (index D : widths) {
+            const subject<M, Team> s(D, 1);
+            constexpr auto R = static_cast<std::size_t>(M::rank);
+            fprnn::small_array<fprnn::small_array<double, R>, R> S;
+            M::template compact<Team>(D, s.q.data(), S);
+            tensor<double> U({M::rank, D});
+            std::copy_n(s.q.data(), U.size(), U.data());
+            const auto Q = law<M>::dense(D, s.raw);
+            INFO("D = " << D);
+            for (index r = 0; r < D; ++r)
+                for (index c = 0; c < D; ++c) {
+                    double sum = r == c ? -1 : 0;
+                    for (index i = 0; i < M::rank; ++i)
+                        for (index j = 0; j <= i; ++j)
+                            sum += U(i, r) * S[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)] * U(j, c);
+                    CHECK(std::abs(sum + Q(r, c)) <= rounding);
+                }
+            for (std::size_t i = 0; i < R; ++i)
+                for (std::size_t j = i + 1; j < R; ++j) CHECK(S[i][j] == 0);
+        }
+}
+
 /// ‖Q‖₂ ≤ 1, by power iteration on QᵀQ, also for reflections at their limit. ‖I − Q‖₂ has no such law: it exceeds 1.
 template <class M, class Team>
 void norm_law() {
@@ -229,6 +255,7 @@ struct on {
             gradient_laws<M, Team>();
         }
         SUBCASE("adjoints accumulate") { accumulation_laws<M, Team>(); }
+        SUBCASE("compact form: I − Q = U S Uᵀ") { compact_law<M, Team>(); }
         SUBCASE("norm: ‖Q‖ ≤ 1") { norm_law<M, Team>(); }
     }
 };

@@ -156,6 +156,63 @@ TEST_CASE("scan: the adjoint accumulates") {
     checks::check_added_to_ten(more.carry, once.carry);
 }
 
+TEST_CASE_TEMPLATE("scan: overwriting gives what accumulating into zeros gives, whatever was there", T, double,
+                   complex) {
+    for (const shape& s : checks::odd_sizes())
+        for (direction d : both)
+            for (bool with_carry : {false, true}) {
+                const auto lambda = numbers<T>(s, 1), u = numbers<T>(s, 2), bar = numbers<T>(s, 3);
+                const auto carry = with_carry ? numbers<T>({s[0], s[2]}, 4) : tensor<T>();
+                const auto h = fprnn::scan(lambda, u, carry, d);
+                scan_cotangents<T> zero(s), any(s);
+                any.lambda.fill(T(7)), any.u.fill(T(7)), any.carry.fill(T(7));
+                fprnn::scan_back(lambda, h, carry, bar, carry, zero, d);
+                fprnn::scan_back<fprnn::update::overwrite>(lambda, h, carry, bar, carry, any, d);
+                CHECK(checks::same_bits(any.lambda, zero.lambda));
+                CHECK(checks::same_bits(any.u, zero.u));
+                CHECK(checks::same_bits(any.carry, zero.carry));
+            }
+}
+
+TEST_CASE("scan: over existing memory, u's own too, it has the same bits") {
+    const shape s{2, 7, 5};
+    const auto lambda = random<double>(s, 1), u = random<double>(s, 2);
+    for (direction d : both) {
+        const auto h = fprnn::scan(lambda, u, {}, d);
+        auto other = random<double>(s, 3), in_place = u;
+        fprnn::scan_into(other, lambda, u, {}, d);
+        fprnn::scan_into(in_place, lambda, in_place, {}, d);
+        CHECK(checks::same_bits(other, h));
+        CHECK(checks::same_bits(in_place, h));
+    }
+    tensor<double> small({2, 7, 4});
+    CHECK_THROWS_WITH_AS(fprnn::scan_into(small, lambda, u), "scan: lambda is [2,7,5] but h is [2,7,4]",
+                         argument_error);
+}
+
+TEST_CASE("scan: channels are worked on in blocks, which changes no bit") {
+    const shape s{1, 5, 1100};
+    const auto lambda = random<float>(s, 1), u = random<float>(s, 2), carry = random<float>({1, 1100}, 3);
+    const auto h = fprnn::scan(lambda, u, carry, direction::forward, eigen(2));
+    scan_cotangents<float> bars(s);
+    fprnn::scan_back(lambda, h, carry, u, carry, bars, direction::forward, eigen(2));
+    CHECK(checks::same_bits(h, fprnn::scan(lambda, u, carry, direction::forward, eigen(1))));
+    for (const index i : {0, 511, 512, 1023, 1024, 1099}) {
+        const auto column = [&](const tensor<float>& x) {
+            tensor<float> one({1, x.size() / 1100, 1});
+            for (index t = 0; t < one.size(); ++t) one[t] = x[t * 1100 + i];
+            return one;
+        };
+        const tensor<float> start({1, 1}, {carry[i]});
+        const auto own = fprnn::scan(column(lambda), column(u), start);
+        scan_cotangents<float> own_bars({1, 5, 1});
+        fprnn::scan_back(column(lambda), own, start, column(u), start, own_bars);
+        CHECK(checks::ulps(column(h), own) <= 1);
+        CHECK(checks::ulps(column(bars.lambda), own_bars.lambda) <= 2);
+        CHECK(bars.carry[i] == doctest::Approx(own_bars.carry[0]).epsilon(1e-6));
+    }
+}
+
 TEST_CASE_TEMPLATE("scan: packs are equivalent to the reference", T, float, double, complex) {
     for (const shape& s : checks::odd_sizes())
         for (direction d : both) {

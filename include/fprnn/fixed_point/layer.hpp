@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -67,12 +68,13 @@ public:
     struct record {
         dims size;
         const T* parameters = nullptr;
+        index tiles = 0;
         index kept_per_tile = 0;
-        buffer<T> kept{};
+        std::optional<typename scratch_pool<T>::lease> kept{};
         /// Shared, because a solution outlives the tape.
         std::shared_ptr<convergence> adjoint_convergence = std::make_shared<convergence>();
         work_counters adjoint_work{};
-        index bytes() const { return static_cast<index>(kept.size() * sizeof(T)); }
+        index bytes() const { return tiles * kept_per_tile * static_cast<index>(sizeof(T)); }
     };
 
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
@@ -92,11 +94,12 @@ public:
         result.value = tensor<T>({B, tokens, output_width(size)});
         result.carry = tensor<T>({B, carried});
         if (carry.data()) std::copy(carry.begin(), carry.end(), result.carry.begin());
+        if (keep) {
+            keep->size = size;
+            keep->parameters = parameters;
+        }
         if (B == 0 || tokens == 0) {
-            if (keep) {
-                *keep = {.size = size, .parameters = parameters};
-                *keep->adjoint_convergence = convergence(B);
-            }
+            if (keep) *keep->adjoint_convergence = convergence(B);
             return result;
         }
 
@@ -104,14 +107,13 @@ public:
         const index tiles = (B + tile - 1) / tile;
         const auto starts = parameter_starts(size);
         const auto sizes = engine::measure_tile<tile_frame<T, Backend>>(size, tokens, pass::forward, schedule, adjoint);
+        auto& pool = scratch<T>();
         if (keep) {
-            keep->size = size;
-            keep->parameters = parameters;
+            keep->tiles = tiles;
             keep->kept_per_tile = sizes.kept;
-            keep->kept.resize(static_cast<std::size_t>(tiles * sizes.kept));
+            keep->kept.emplace(pool, tiles * sizes.kept);
         }
         std::vector<work_counters> work(static_cast<std::size_t>(tiles));
-        auto& pool = scratch<T>();
         backend.for_each(tiles, [&](index i) {
             const index first = i * tile, sequences = std::min(tile, B - first);
             typename scratch_pool<T>::lease memory(pool, sizes.scratch + (keep ? 0 : sizes.kept));
@@ -119,7 +121,7 @@ public:
             f.parameter_start = &starts;
             f.parameters = parameters;
             arena<T> scratch_arena(memory.data());
-            arena<T> kept_arena(keep ? keep->kept.data() + i * sizes.kept : memory.data() + sizes.scratch);
+            arena<T> kept_arena(keep ? keep->kept->data() + i * sizes.kept : memory.data() + sizes.scratch);
             const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
             engine::forward(f, extra, schedule, x, result, first, sequences);
             work[static_cast<std::size_t>(i)] = f.work;
@@ -157,7 +159,7 @@ public:
                 f.parameters = kept.parameters;
                 f.gradient = group_gradient;
                 arena<T> scratch_arena(memory.data());
-                arena<T> kept_arena(kept.kept.data() + i * sizes.kept);
+                arena<T> kept_arena(kept.kept->data() + i * sizes.kept);
                 const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
                 engine::backward(f, extra, adjoint, x, y_bar, x_bar, first, sequences, *kept.adjoint_convergence);
                 work[static_cast<std::size_t>(g)] += f.work;
@@ -232,7 +234,7 @@ private:
 
     template <class T>
     static scratch_pool<T>& scratch() {
-        static scratch_pool<T> pool;
+        static auto& pool = *new scratch_pool<T>;  // never destroyed: records may outlive everything static
         return pool;
     }
 

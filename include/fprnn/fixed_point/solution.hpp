@@ -32,7 +32,7 @@ inline const char* to_string(status s) {
 /// What the iteration did with each sequence.
 struct convergence {
     std::vector<fprnn::status> status;
-    std::vector<int> iterations;          ///< evaluations of f, the largest over the sequence's chunks
+    std::vector<int> iterations;          ///< ℓ, the largest over the sequence's chunks
     std::vector<index> total_iterations;  ///< summed over the chunks
     std::vector<double> residual;         ///< at the last evaluation, the largest over the chunks
     std::vector<index> tokens_converged;  ///< tokens whose chunk converged

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/fixed_point/reduce.hpp>
 #include <fprnn/fixed_point/schedule.hpp>
 #include <fprnn/fixed_point/watch.hpp>
 #include <fprnn/program/rules.hpp>
@@ -51,10 +52,11 @@ consteval bool rows_are_independent(type_list<E...>) {
 }
 
 /// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last evaluated, the
-/// rows of all nodes belong to that point, and f's rows are the value f(y). `counts` [tile] receives the iterations.
+/// rows of all nodes belong to that point, and f's rows are the value f(y). `counts` [tile] receives the iterations;
+/// `scratch` is what a reduced token needs.
 template <class F>
 void solve_chunk(F& f, const chunked& schedule, index sequences, index first_sequence, index row, index n,
-                 typename F::scalar* counts, convergence& all) {
+                 typename F::scalar* counts, typename F::scalar* scratch, convergence& all) {
     using T = typename F::scalar;
     using team = typename F::team;
     using fixed_point = typename F::program::fixed_point;
@@ -76,7 +78,11 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index first_seq
         open(f, row, n);
         for (index s = 0; s < F::tile; ++s) {
             watch<T>& w = watches[static_cast<std::size_t>(s)];
-            for (int ell = 1; w.running(); ++ell) {
+            int ell = 1;
+            if constexpr (is_reducible<typename F::program>)
+                if (s < sequences)
+                    ell += reduced_token<F>(f, row + s, scratch).iterate(schedule.tolerance, schedule.ell_max - 1);
+            for (; w.running(); ++ell) {
                 evaluate<dependence::current>(f, row + s, 1);
                 ++f.work.evaluations;
                 if (s >= sequences) break;

@@ -20,13 +20,6 @@ void clear_bars(F& f, index row, index n) {
     });
 }
 
-template <class>
-struct solved_expression;
-template <class E>
-struct solved_expression<fixed_point_node<E>> {
-    using type = E;
-};
-
 template <class F>
 void send(F& f, index row, index n, const typename F::scalar* w) {
     using E = typename solved_expression<typename F::program::fixed_point>::type;
@@ -168,8 +161,10 @@ watch<typename F::scalar> gmres_adjoint(F& f, const implicit& options, index row
 }
 
 /// Numbers of scratch that solve_adjoint_chunk needs beside w.
-inline index adjoint_scratch(index tile, index chunk, index D) {
-    return std::max(chunk * tile * D, (krylov_space + 2) * D);
+template <class F>
+index adjoint_scratch(const F& f) {
+    const index D = f.size.d_inner;
+    return std::max({f.chunk * F::tile * D, (krylov_space + 2) * D, token_scratch<F>(D)});
 }
 
 template <class F>
@@ -181,8 +176,15 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index f
         repeat_adjoint(f, options, sequences, first_sequence, row, n, delta, w, scratch, all);
         return;
     }
-    for (index s = 0; s < sequences; ++s)
-        gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch).report(all, first_sequence + s, 1);
+    for (index s = 0; s < sequences; ++s) {
+        watch<typename F::scalar> result(options.tolerance, options.ell_max);
+        if constexpr (is_reducible<typename F::program>) {
+            const double residual = reduced_token<F>(f, row + s, scratch).solve_adjoint(delta + s * D, w + s * D);
+            if (residual < options.tolerance) result.finish(status::converged, 1, residual);
+        }
+        if (result.running()) result = gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch);
+        result.report(all, first_sequence + s, 1);
+    }
 }
 
 /// What a chunk hands to the chunk before it: the cotangent of y_{t−1} at its first token.

@@ -18,10 +18,9 @@ template <class T>
 struct workspace {
     T* carry = nullptr;    ///< [tile, width] of each node that carries, one after the other
     T* counts = nullptr;   ///< [chunks, tile], iterations
+    T* token = nullptr;    ///< scratch of a reduced token
     T* w = nullptr;        ///< [C, tile, D]
     T* adjoint = nullptr;  ///< scratch of the adjoint's solver
-    T* bars = nullptr;
-    index bars_size = 0;
 };
 
 /// Numbers that a sequence's carry holds.
@@ -58,19 +57,16 @@ workspace<typename F::scalar> lay_out(F& f, arena<typename F::scalar>& scratch, 
     });
     e.carry = scratch.take(F::tile * carry_width<program>(f.size));
     if constexpr (has_fixed_point<program>) e.counts = kept.take((f.tokens + f.chunk - 1) / f.chunk * F::tile);
-    if (f.phase != pass::forward) {
-        const index before = scratch.used();
+    if (f.phase == pass::forward) {
+        if constexpr (has_fixed_point<program>) e.token = scratch.take(token_scratch<F>(f.size.d_inner));
+    } else {
         for_each_node(typename program::nodes{}, [&]<class E>() {
-            if constexpr (!rule<E>::broadcast) {
-                T* p = scratch.take(f.rows() * f.template width_of<E>());
-                f.bar[F::template slot<E>] = p;
-                if (!e.bars) e.bars = p;
-            }
+            if constexpr (!rule<E>::broadcast)
+                f.bar[F::template slot<E>] = scratch.take(f.rows() * f.template width_of<E>());
         });
-        e.bars_size = scratch.used() - before;
         if constexpr (has_fixed_point<program>) {
             e.w = scratch.take(f.chunk * F::tile * f.size.d_inner);
-            e.adjoint = scratch.take(adjoint_scratch(F::tile, f.chunk, f.size.d_inner));
+            e.adjoint = scratch.take(adjoint_scratch(f));
         }
     }
     return e;
@@ -131,7 +127,7 @@ void forward(F& f, const workspace<T>& e, const chunked& schedule, view<const T>
         for_each_node(nodes{}, [&]<class E>() { rule<E>::hoist(f); });
         for (index t = 0; t < f.tokens; t += f.chunk)
             solve_chunk(f, schedule, sequences, first, t * F::tile, std::min(f.chunk, f.tokens - t) * F::tile,
-                        e.counts + t / f.chunk * F::tile, result);
+                        e.counts + t / f.chunk * F::tile, e.token, result);
         evaluate<dependence::output>(f, 0, f.rows());
     }
     for_each_carry(f, e, [&]<class E>(T* rows, index at, index width) {
@@ -181,7 +177,13 @@ void backward(F& f, const workspace<T>& e, const adjoint& method, view<const T> 
     f.phase = pass::backward;
     f.work = {};
 
-    std::fill_n(e.bars, e.bars_size, T(0));
+    for_each_node(nodes{}, [&]<class E>() {
+        // Those of the iteration are cleared chunk by chunk.
+        constexpr bool iterated = E::depends == dependence::shifted || E::depends == dependence::current;
+        if constexpr (!rule<E>::broadcast)
+            if (!iterated || f.unrolled)
+                std::fill_n(f.template bar_at<E>(0), f.rows() * f.template width_of<E>(), T(0));
+    });
     gather(y_bar, first, sequences, F::tile, f.template bar_at<root>(0));
     if constexpr (solved) {
         back_outside<dependence::output>(f);

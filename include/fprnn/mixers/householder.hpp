@@ -17,6 +17,7 @@ namespace fprnn {
 /// 1.15 for R = 2, 1.38 for R = 4 and 1.59 for R = 8, and with scale 2 iterations can enter an orbit of period 2.
 template <int R, int Scale = 1>
 struct householder_mixer {
+    static constexpr int rank = R;
     static_assert(R >= 1, "householder<R>: R must be at least 1");
     static_assert(Scale == 1 || Scale == 2, "householder<R>: reflection_scale is 1 (paper) or 2 (the authors' code)");
 
@@ -63,6 +64,27 @@ struct householder_mixer {
             });
             const T sigma = chain::sigmoid_function::value(raw[1][i]);
             raw_bar[1][i] += q_bar[R * D + i] * T(Scale) * sigma * (T(1) - sigma);
+        }
+    }
+
+    /// I − Q = U S Uᵀ: row i of S is α_i (e_i − Σ_{j<i} (ū_iᵀ ū_j) S_j).
+    template <class Team, class T>
+    FPRNN_BOTH static void compact(index D, const T* q, small_array<small_array<T, R>, R>& S) {
+        for (index i = 0; i < R; ++i) {
+            const auto along = Team::template sum<R>(D, [&](auto lane) {
+                small_array<decltype(lane.load(q)), R> s;
+                for (index j = 0; j < R; ++j)
+                    s[static_cast<std::size_t>(j)] =
+                        lane.load(q + i * D) * (j < i ? lane.load(q + j * D) : decltype(lane.load(q))(T(0)));
+                return s;
+            });
+            const T alpha = q[R * D + i];
+            auto& row = S[static_cast<std::size_t>(i)];
+            for (std::size_t k = 0; k < R; ++k) {
+                row[k] = static_cast<index>(k) == i ? T(1) : T(0);
+                for (std::size_t j = 0; static_cast<index>(j) < i; ++j) row[k] -= along[j] * S[j][k];
+                row[k] *= alpha;
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 #include <fprnn/backend/reference.hpp>
 
 #include <concepts>
+#include <utility>
 
 namespace fprnn {
 
@@ -35,6 +36,22 @@ concept mixer = requires(index D, double* p, const double* c, const double* cons
     M::template mix<serial_team<double>>(D, c, c, c, p, p);
     M::template mix_back<serial_team<double>>(D, c, c, p, p, p);
     M::template mix_back_q<serial_team<double>>(D, c, c, c, c, p, p);
+};
+
+/// A mixer whose I − Q has low rank, I − Q = U S Uᵀ with S lower triangular: U is the first `rank` rows of D numbers of the
+/// prepared form, and
+///
+///     M::rank                      R, an int
+///     M::compact<Team>(D, q, S)    S [R,R] from the prepared form
+///
+/// One-token chunks are then iterated in R numbers instead of D, see fprnn/fixed_point/token.hpp.
+template <class M>
+concept compact_mixer = mixer<M> && requires(index D, const double* c) {
+    requires M::rank >= 1;
+    M::template compact<serial_team<double>>(
+        D, c,
+        std::declval<
+            small_array<small_array<double, static_cast<std::size_t>(M::rank)>, static_cast<std::size_t>(M::rank)>&>());
 };
 
 }  // namespace fprnn

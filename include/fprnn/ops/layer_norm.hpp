@@ -9,6 +9,7 @@ namespace fprnn {
 struct layer_norm_function {
     static constexpr double epsilon = 1e-5;
     static constexpr bool has_bias = true;
+    static constexpr bool centred = true;  ///< the mean is subtracted
 
     template <class T>
     struct statistics {

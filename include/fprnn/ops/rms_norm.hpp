@@ -9,6 +9,7 @@ namespace fprnn {
 struct rms_norm_function {
     static constexpr double epsilon = 1e-5;
     static constexpr bool has_bias = false;
+    static constexpr bool centred = false;  ///< the mean is subtracted
 
     template <class Team, class T>
     FPRNN_BOTH static T inverse_deviation(index D, const T* x) {

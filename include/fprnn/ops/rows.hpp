@@ -26,6 +26,9 @@ using reads = view<const element<A>>;
 template <array_like A>
 using writes = view<element<A>>;
 
+/// What an adjoint does with the numbers that it finds in its cotangents.
+enum class update { accumulate, overwrite };
+
 namespace detail {
 
 template <array_like A>

@@ -3,6 +3,7 @@
 #include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/rows.hpp>
 
+#include <algorithm>
 #include <complex>
 
 namespace fprnn {
@@ -35,16 +36,26 @@ FPRNN_BOTH void scan(index tokens, index channels, index stride, const T* lambda
 
 /// The adjoint: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ conj(h_{t−1}).
 /// `running` [D] holds the cotangent of the carry out and ends as that of the carry in. lambda_bar and u_bar may be null.
-template <class Team, class T>
+template <class Team, update Update = update::accumulate, class T>
 FPRNN_BOTH void scan_back(index tokens, index channels, index stride, const T* lambda, const T* h, const T* carry,
                           const T* h_bar, T* running, T* lambda_bar, T* u_bar) {
     for (index t = tokens - 1; t >= 0; --t) {
         const index at = t * stride;
         const T* before = t > 0 ? h + at - stride : carry;
         Team::each(channels, [&](auto lane) {
-            const auto g = lane.load(h_bar + at) + lane.load(running);
-            if (u_bar) lane.add(u_bar + at, g);
-            if (lambda_bar && before) lane.add(lambda_bar + at, g * conjugate(lane.load(before)));
+            using V = decltype(lane.load(h_bar));
+            const V g = lane.load(h_bar + at) + lane.load(running);
+            const auto put = [&](T* to, V value) {
+                if constexpr (Update == update::accumulate)
+                    lane.add(to, value);
+                else
+                    lane.store(to, value);
+            };
+            if (u_bar) put(u_bar + at, g);
+            if (lambda_bar && before)
+                put(lambda_bar + at, g * conjugate(lane.load(before)));
+            else if (lambda_bar && Update == update::overwrite)
+                lane.store(lambda_bar + at, V(T(0)));
             lane.store(running, conjugate(lane.load(lambda + at)) * g);
         });
     }
@@ -64,7 +75,39 @@ struct sequence_walk {
           stride(d == direction::forward ? channels : -channels) {}
 };
 
+/// body(sequence, first channel, channels) for blocks of channels, which do not know of each other: few sequences of many
+/// channels keep all threads busy, too.
+template <class Backend, class Body>
+void for_each_scan(Backend& backend, index sequences, index channels, Body&& body) {
+    constexpr index block = 512;
+    const index blocks = (channels + block - 1) / block;
+    backend.for_each(sequences * blocks, [&](index i) {
+        const index first = i % blocks * block;
+        body(i / blocks, first, std::min(block, channels - first));
+    });
+}
+
 }  // namespace detail
+
+/// As scan, over the memory of h [B,T,D], which must not overlap lambda; it may be u's.
+template <array_like A, class Backend = reference>
+void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction d = direction::forward,
+               Backend backend = {}) {
+    using T = element<A>;
+    detail::require_rank("scan", "lambda", lambda.shape(), 3, "[B,T,D]");
+    detail::require_same("scan", "lambda", lambda.shape(), "u", u.shape());
+    detail::require_same("scan", "lambda", lambda.shape(), "h", h.shape());
+    const index B = u.shape()[0], tokens = u.shape()[1], D = u.shape()[2];
+    detail::require_optional("scan", "carry", carry, {B, D});
+    if (h.size() == 0) return;
+    detail::for_each_scan(backend, B, D, [&](index b, index first, index channels) {
+        const detail::sequence_walk s(b, tokens, D, d);
+        const index at = s.begin + first;
+        kernel::scan<typename Backend::template team<T>, T>(
+            tokens, channels, s.stride, lambda.data() + at, u.data() + at,
+            carry.data() ? carry.data() + b * D + first : nullptr, h.data() + at);
+    });
+}
 
 /// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                                     (eq. intro_rnn)
 /// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. The carry out is h's last token, or the carry
@@ -73,19 +116,8 @@ struct sequence_walk {
 template <array_like A, class Backend = reference>
 tensor<element<A>> scan(const A& lambda, reads<A> u, reads<A> carry = {}, direction d = direction::forward,
                         Backend backend = {}) {
-    using T = element<A>;
-    detail::require_rank("scan", "lambda", lambda.shape(), 3, "[B,T,D]");
-    detail::require_same("scan", "lambda", lambda.shape(), "u", u.shape());
-    const index B = u.shape()[0], tokens = u.shape()[1], D = u.shape()[2];
-    detail::require_optional("scan", "carry", carry, {B, D});
-    tensor<T> h(u.shape());
-    if (h.empty()) return h;
-    backend.for_each(B, [&](index b) {
-        const detail::sequence_walk s(b, tokens, D, d);
-        kernel::scan<typename Backend::template team<T>, T>(
-            tokens, D, s.stride, lambda.data() + s.begin, u.data() + s.begin,
-            carry.data() ? carry.data() + b * D : nullptr, h.data() + s.begin);
-    });
+    tensor<element<A>> h(u.shape());
+    scan_into(h, lambda, u, carry, d, backend);
     return h;
 }
 
@@ -101,9 +133,9 @@ struct scan_cotangents {
 
 /// The adjoint of scan is a scan in the other direction: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1} with the carry-out's
 /// cotangent added at the last token; ū += g, λ̄_t += g_t ⊙ conj(h_{t−1}), the carry-in's += conj(λ_0) ⊙ g_0.
-/// h: the scan's value; h_bar: [B,T,D]; carry, carry_bar: [B,D] or left out; accumulates into `into`. A complex cotangent
-/// is ∂/∂Re + i ∂/∂Im. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+/// h: the scan's value; h_bar: [B,T,D]; carry, carry_bar: [B,D] or left out; accumulates into `into`, or overwrites it on
+/// request, which spares reading it. A complex cotangent is ∂/∂Re + i ∂/∂Im. Errors: shapes that do not match.
+template <update Update = update::accumulate, array_like A, class Backend = reference>
 void scan_back(const A& lambda, reads<A> h, reads<A> carry, reads<A> h_bar, reads<A> carry_bar,
                scan_cotangents<element<A>>& into, direction d = direction::forward, Backend backend = {}) {
     using T = element<A>;
@@ -116,17 +148,20 @@ void scan_back(const A& lambda, reads<A> h, reads<A> carry, reads<A> h_bar, read
     detail::require_same("scan_back", "lambda", lambda.shape(), "into.lambda", into.lambda.shape());
     detail::require_same("scan_back", "lambda", lambda.shape(), "into.u", into.u.shape());
     detail::require_shape("scan_back", "into.carry", into.carry.shape(), {B, D});
-    backend.for_each(B, [&](index b) {
-        buffer<T> running(static_cast<std::size_t>(D));
-        if (carry_bar.data()) std::copy_n(carry_bar.data() + b * D, D, running.begin());
+    detail::for_each_scan(backend, B, D, [&](index b, index first, index channels) {
+        buffer<T> running(static_cast<std::size_t>(channels));
+        if (carry_bar.data()) std::copy_n(carry_bar.data() + b * D + first, channels, running.begin());
         if (!h.empty()) {
             const detail::sequence_walk s(b, tokens, D, d);
-            kernel::scan_back<typename Backend::template team<T>, T>(
-                tokens, D, s.stride, lambda.data() + s.begin, h.data() + s.begin,
-                carry.data() ? carry.data() + b * D : nullptr, h_bar.data() + s.begin, running.data(),
-                into.lambda.data() + s.begin, into.u.data() + s.begin);
+            const index at = s.begin + first;
+            kernel::scan_back<typename Backend::template team<T>, Update, T>(
+                tokens, channels, s.stride, lambda.data() + at, h.data() + at,
+                carry.data() ? carry.data() + b * D + first : nullptr, h_bar.data() + at, running.data(),
+                into.lambda.data() + at, into.u.data() + at);
         }
-        for (index i = 0; i < D; ++i) into.carry[b * D + i] += running[static_cast<std::size_t>(i)];
+        T* carry_in = into.carry.data() + b * D + first;
+        for (index i = 0; i < channels; ++i)
+            carry_in[i] = (Update == update::accumulate ? carry_in[i] : T(0)) + running[static_cast<std::size_t>(i)];
     });
 }
 

@@ -260,23 +260,35 @@ struct selective_scan_value {
 
 /// Scan with a matrix state: H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,  y_t = c_tᵀ H_t, from H_{−1} = H.
 ///                                                                                        (eq. mamba, app. mamba-definition)
-/// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out. Errors: shapes that do not match.
+/// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out. selective_scan_into uses the memory of
+/// `out` when it has the shapes. Errors: shapes that do not match.
 template <array_like A, class Backend = reference>
-selective_scan_value<element<A>> selective_scan(const A& delta, reads<A> omega, reads<A> b, reads<A> c, reads<A> u,
-                                                reads<A> H = {}, Backend backend = {}) {
+void selective_scan_into(selective_scan_value<element<A>>& out, const A& delta, reads<A> omega, reads<A> b, reads<A> c,
+                         reads<A> u, reads<A> H = {}, Backend backend = {}) {
     using T = element<A>;
     using team = typename Backend::template team<T>;
     const auto s = detail::require_selective_scan("selective_scan", delta.shape(), omega.shape(), b.shape(), c.shape(),
                                                   u.shape(), H);
     const index B = u.shape()[0], one = s.states * s.channels;
+    const shape states{B, s.states, s.channels};
     const auto rates = detail::decay_rates<team>(omega);
-    selective_scan_value<T> out{tensor<T>(u.shape()), tensor<T>({B, s.states, s.channels})};
-    if (H.data()) std::copy_n(H.data(), B * one, out.H.data());
+    if (out.y.shape() != u.shape()) out.y = tensor<T>(u.shape());
+    if (out.H.shape() != states) out.H = tensor<T>(states);
+    if (H.data())
+        std::copy_n(H.data(), B * one, out.H.data());
+    else
+        out.H.fill(T(0));
     backend.for_each(B, [&](index i) {
         const index at = i * s.tokens * s.channels, at_n = i * s.tokens * s.states;
         kernel::selective_scan<team, T>(s, rates.data(), delta.data() + at, b.data() + at_n, c.data() + at_n,
                                         u.data() + at, out.H.data() + i * one, out.y.data() + at);
     });
+}
+template <array_like A, class Backend = reference>
+selective_scan_value<element<A>> selective_scan(const A& delta, reads<A> omega, reads<A> b, reads<A> c, reads<A> u,
+                                                reads<A> H = {}, Backend backend = {}) {
+    selective_scan_value<element<A>> out;
+    selective_scan_into(out, delta, omega, b, c, u, H, backend);
     return out;
 }
 

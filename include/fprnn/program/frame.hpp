@@ -119,6 +119,8 @@ struct plain_rule {
     static constexpr bool broadcast = false;
     /// In a one-token chunk every row is evaluated by itself.
     static constexpr bool row_local = true;
+    /// In a one-token chunk it is p + g ⊙ a, channel by channel, of the operand a that the innermost loop changes.
+    static constexpr bool affine = false;
     /// Kept from forward to backward because it is dear to compute.
     static constexpr bool kept = false;
 

@@ -180,7 +180,7 @@ struct program {
     static constexpr std::size_t slot = position<nodes, E>;
 };
 
-/// Calls f.template operator()<E>() for every node of a list, first to last or last to first.
+/// Calls `f.template operator()<E>()` for every node of a list, first to last or last to first.
 template <class... E, class F>
 constexpr void for_each_node(type_list<E...>, F&& f) {
     (f.template operator()<E>(), ...);

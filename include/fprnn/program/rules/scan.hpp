@@ -11,6 +11,7 @@ template <class Lambda, class U>
 struct rule<scan_node<Lambda, U>> : plain_rule {
     using node = scan_node<Lambda, U>;
     static constexpr bool kept = true;
+    static constexpr bool affine = Lambda::depends < dependence::current;
     template <class T>
     struct memory {
         T* before = nullptr;   ///< [tile, D], h_{−1}
@@ -21,10 +22,10 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
     static index carry(const dims& d) { return width(d); }
 
     template <class F>
-    static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept) {
+    static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept_arena) {
         auto& m = f.template memory_of<node>();
         const index n = F::tile * width(f.size);
-        m.before = kept.take(n);
+        m.before = kept_arena.take(n);
         m.running = scratch.take(n);
         m.trial = scratch.take(n);
     }
@@ -74,7 +75,7 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
                 std::copy_n(running, D, m.trial);
                 running = m.trial;
             }
-            kernel::scan_back<typename F::team, T>(
+            kernel::scan_back<typename F::team>(
                 tokens, D, D, f.template value_at<Lambda>(row), f.template value_at<node>(row), start(f, row),
                 f.template bar_at<node>(row), running, f.template bar_within<Lambda, Reach>(row),
                 f.template bar_within<U, Reach>(row));

@@ -17,6 +17,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
     static constexpr bool iterated = node::depends == dependence::shifted || node::depends == dependence::current;
     /// Whether one-token chunks are opened: only what the innermost loop evaluates is worth it.
     static constexpr bool opened = node::depends == dependence::current;
+    static constexpr bool affine = joined<Delta, B, C> < dependence::current;
     template <class T>
     struct memory {
         T* A = nullptr;        ///< [N,D], exp(ω)
@@ -38,11 +39,11 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
     }
 
     template <class F>
-    static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept) {
+    static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept_arena) {
         auto& m = f.template memory_of<node>();
         const index D = width(f.size), one = carry(f.size), all = F::tile * one;
         const index span = chunk(f) * F::tile;
-        m.starts = kept.take((f.tokens + block_tokens(f) - 1) / block_tokens(f) * all);
+        m.starts = kept_arena.take((f.tokens + block_tokens(f) - 1) / block_tokens(f) * all);
         m.A = scratch.take(one);
         m.state = scratch.take(all);
         m.trial = scratch.take(all);

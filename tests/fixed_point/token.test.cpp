@@ -1,0 +1,148 @@
+#include <doctest/doctest.h>
+
+#include <fixed_point/tools.hpp>
+
+#include <fprnn/models/fp_mamba.hpp>
+
+/// One-token chunks whose mixer is compact are solved in R numbers. What they must agree with is the same layer with a mixer
+/// that has no compact form, which is iterated through f and whose adjoint is found by GMRES.
+namespace {
+
+using namespace fprnn::testing;
+using namespace fprnn::symbols;
+using fprnn::chunked;
+using fprnn::implicit;
+using fprnn::index;
+using fprnn::status;
+
+constexpr auto s = cat(in, shift(prev));
+constexpr auto lambda = sigmoid(fprnn::affine<"lambda">(in));
+constexpr auto B = fprnn::linear<"B">(in);
+
+struct compact {
+    template <int R, int Scale = 1>
+    static constexpr auto mixer() {
+        return fprnn::householder<R, "Q", Scale>(s);
+    }
+};
+struct plain {
+    template <int R, int Scale = 1>
+    static constexpr auto mixer() {
+        return plain_householder<R, Scale>(s);
+    }
+};
+
+struct scanned {
+    template <class M>
+    static auto f() {
+        auto Q = M::template mixer<2>();
+        return scan(lambda, (1 - lambda) * (Q * B + (I - Q) * prev));
+    }
+};
+struct scanned_and_rms_normed {
+    template <class M>
+    static auto f() {
+        auto Q = M::template mixer<3>();
+        return fprnn::rms_norm<"norm">(scan(lambda, fprnn::constant<1, 2>() * (Q * B + (I - Q) * prev) - B));
+    }
+};
+struct layer_normed_mamba {
+    template <class M>
+    static auto f() {
+        auto Q = M::template mixer<4>();
+        auto delta = softplus(fprnn::affine<"delta">(in));
+        auto b = normalise(fprnn::linear<"b", fprnn::d_state>(s));
+        auto c = normalise(fprnn::linear<"c", fprnn::d_state>(s));
+        auto x_tilde = Q * B + (I - Q) * prev;
+        return fprnn::layer_norm<"norm">(fprnn::selective_scan<"ssm">(delta, b, c, x_tilde) +
+                                         fprnn::parameter<"D">() * x_tilde);
+    }
+};
+/// No Q v, no recurrence but y_{t−1}, and 2α.
+struct complement_alone {
+    template <class M>
+    static auto f() {
+        auto Q = M::template mixer<1, 2>();
+        return B + lambda * shift(prev) - fprnn::constant<1, 3>() * ((I - Q) * prev);
+    }
+};
+
+template <class Layer>
+constexpr bool reducible = fprnn::engine::is_reducible<typename Layer::program>;
+
+TEST_CASE_TEMPLATE("token: in R numbers and through f, the solution, its status and its gradient are the same", F,
+                   scanned, scanned_and_rms_normed, layer_normed_mamba, complement_alone) {
+    for (const int D : {5, 16, 19}) {
+        CAPTURE(D);
+        const fprnn::dims size{.d_in = 4, .d_inner = D, .d_state = 3};
+        fprnn::layer reduced(fixed_point(F::template f<compact>()), {.tolerance = 1e-13, .ell_max = 3000},
+                             implicit{.tolerance = 1e-13, .ell_max = 500});
+        fprnn::layer iterated(fixed_point(F::template f<plain>()), reduced.schedule, reduced.adjoint);
+        static_assert(reducible<decltype(reduced)>);
+        static_assert(!reducible<decltype(iterated)>);
+        auto theta = fprnn::init<double>(reduced, size);
+        shake(theta, 0.3);
+        const auto x = normal({19, 6, 4}, 1), y_bar = normal({19, 6, D}, 2);
+        const auto got = differentiate(reduced, theta, x, y_bar), expected = differentiate(iterated, theta, x, y_bar);
+        REQUIRE(expected.sol.all_converged());
+        REQUIRE(expected.adjoint.all_converged());
+        CHECK(got.sol.all_converged());
+        CHECK(got.adjoint.all_converged());
+        CHECK(distance(got.sol.value, expected.sol.value) <= 1e-10 * largest(expected.sol.value));
+        CHECK(distance(got.sol.carry, expected.sol.carry) <= 1e-10 * largest(expected.sol.carry));
+        CHECK(distance(got.x_bar, expected.x_bar) <= 1e-9 * largest(expected.x_bar));
+        CHECK(distance(got.theta_bar, expected.theta_bar) <= 1e-9 * largest(expected.theta_bar));
+
+        reduced.schedule.tolerance = iterated.schedule.tolerance = 1e-5;
+        const auto few = reduced(theta, x), many = iterated(theta, x);
+        CHECK(few.all_converged());
+        CHECK(few.work.evaluations < many.work.evaluations);
+        for (std::size_t i = 0; i < few.iterations.size(); ++i) {
+            CHECK(few.residual[i] < 1e-5);
+            // The same iterates; whether they are near enough is told in another norm.
+            CHECK(std::abs(few.iterations[i] - many.iterations[i]) <= 3 + many.iterations[i] / 2);
+        }
+    }
+}
+
+TEST_CASE_TEMPLATE(
+    "token: what does not converge has the status, the iterations and the bits of the iteration through f", F, scanned,
+    layer_normed_mamba, complement_alone) {
+    const fprnn::dims size{.d_in = 4, .d_inner = 9, .d_state = 3};
+    fprnn::layer reduced(fixed_point(F::template f<compact>()), {.tolerance = 1e-13});
+    fprnn::layer iterated(fixed_point(F::template f<plain>()), reduced.schedule);
+    auto theta = fprnn::init<double>(reduced, size);
+    const auto x = normal({5, 6, 4}, 1);
+    for (const int ell_max : {1, 2, 7}) {
+        reduced.schedule.ell_max = iterated.schedule.ell_max = ell_max;
+        const auto got = reduced(theta, x), expected = iterated(theta, x);
+        CHECK(got.status == expected.status);
+        CHECK(got.iterations == expected.iterations);
+        CHECK(same_bits(got.value, expected.value));
+    }
+}
+
+/// Tokens of FP-Mamba can have several fixed points: the one that counts is that which f's own iteration reaches from 0.
+TEST_CASE("token: where there are several fixed points, it is the one that the iteration through f reaches") {
+    int sequences = 0;
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        const fprnn::dims size{.d_in = 4, .d_inner = 12, .d_state = 3};
+        fprnn::layer reduced(fixed_point(layer_normed_mamba::f<compact>()), {.tolerance = 1e-11, .ell_max = 1000});
+        fprnn::layer iterated(fixed_point(layer_normed_mamba::f<plain>()), reduced.schedule);
+        auto theta = fprnn::init<double>(reduced, size, fprnn::seed{seed});
+        for (double& w : theta["Q.alpha.bias"]) w = 3;
+        const auto x = normal({32, 8, 4}, seed, 2);
+        const auto got = reduced(theta, x), expected = iterated(theta, x);
+        for (index b = 0; b < 32; ++b) {
+            const auto i = static_cast<std::size_t>(b);
+            CHECK(got.status[i] == expected.status[i]);
+            if (expected.status[i] != status::converged) continue;
+            ++sequences;
+            CHECK(distance(fprnn::testing::sequences(got.value, b, 1),
+                           fprnn::testing::sequences(expected.value, b, 1)) <= 1e-8);
+        }
+    }
+    CHECK(sequences > 96);
+}
+
+}  // namespace
