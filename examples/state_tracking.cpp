@@ -3,12 +3,14 @@
 //   state_tracking --group A4 --steps 3000 --out DIR    one model
 //   state_tracking --compare                            FP-Mamba beside Mamba: the paper's central picture
 //   state_tracking --figure interpolation               the paper's Figure 1
+//   … --checkpoint-every 1000 --resume                  the same command, started again, goes on where it was ended
 //
 // Exit status: 0, also when a signal ended the training; 1 when numbers were not finite or a file could not be written;
 // 2 for bad input.
 
 #include "state_tracking/experiment.hpp"
 
+#include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/figure.hpp>
 #include <fprnn/io/files.hpp>
 #include <fprnn/train/interrupt.hpp>
@@ -16,6 +18,8 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <iostream>
+#include <iterator>
 
 namespace state_tracking {
 
@@ -88,14 +92,9 @@ bool compare(const options& o) {
     summary["group"] = o.group;
     summary["train_length"] = o.training.length;
     summary["seconds_total"] = 0.0;
-    for (const auto kind : {architecture::block::fp_mamba, architecture::block::mamba}) {
+    for (const options& one : models_of(o)) {
         if (fp::interrupt::requested()) break;
-        const bool fixed_point = kind == architecture::block::fp_mamba;
-        options one = o;
-        one.model.kind = kind;
-        one.model_name = fixed_point ? "fp-mamba" : "mamba";
-        one.out = o.out / (fixed_point ? "fp_mamba" : "mamba");
-        if (!o.time_limit_given) one.training.time_limit = fixed_point ? fp_mamba_seconds : mamba_seconds;
+        const bool fixed_point = one.model.kind == architecture::block::fp_mamba;
         results.push_back(run(one));
         print_table(results.back());
         summary[fixed_point ? "fp_mamba" : "mamba"] = results.back().summary;
@@ -109,7 +108,7 @@ bool compare(const options& o) {
 
 /// The paper's Figure 1, without its other architectures: ℓ_max bounds the iterations of the training only.
 bool interpolate(const options& o) {
-    constexpr std::pair<int, const char*> curves[] = {{2, "#7fbf7b"}, {4, "#35978f"}, {8, "#4a90c2"}, {16, "#1b3f8b"}};
+    constexpr const char* colours[] = {"#7fbf7b", "#35978f", "#4a90c2", "#1b3f8b"};
     fp::figure f{.title = "FP-Mamba on " + o.group + ", trained with at most ℓ_{max} iterations",
                  .x_label = "length of the test sequence (tokens)",
                  .y_label = "accuracy on whole sequences",
@@ -121,14 +120,10 @@ bool interpolate(const options& o) {
     json summary;
     summary["group"] = o.group;
     summary["train_length"] = o.training.length;
-    for (const auto& [ell_max, colour] : curves) {
+    for (const options& one : models_of(o)) {
         if (fp::interrupt::requested()) break;
-        options one = o;
-        one.schedule.ell_max = ell_max;
-        one.test_schedule = o.schedule;
-        // The map is causal, so the longest sequences hold the solutions of all shorter ones.
-        one.test_lengths = {o.test_lengths.back()};
-        one.out = o.out / ("ell_max_" + std::to_string(ell_max));
+        const int ell_max = one.schedule.ell_max;
+        const char* colour = colours[results.size() % std::size(colours)];
         std::printf("l_max = %d, ", ell_max);
         results.push_back(run(one));
         print_table(results.back());
@@ -151,8 +146,9 @@ bool interpolate(const options& o) {
 
 int main(int argc, char** argv) {
     try {
-        const auto o = read_options(argc, argv);
+        const auto o = read_options(argc, argv, std::cout);
         if (!o) return 0;
+        prepare_folders(*o);
         const fp::interrupt guard;
         switch (o->job) {
             case job::one: return train_one(*o) ? 0 : 1;

@@ -1,11 +1,14 @@
 #include "experiment.hpp"
 
+#include <fprnn/io/checkpoint.hpp>
+#include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/files.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/interrupt.hpp>
 #include <fprnn/train/progress.hpp>
 
 #include <cstdio>
+#include <memory>
 
 namespace state_tracking {
 
@@ -20,7 +23,10 @@ fp::word_problem data(const options& o, fp::word_problem::split part) {
     return {.group = fp::finite_group(o.group), .seed = {o.seed + 1}, .part = part};
 }
 
-void write_json(const std::filesystem::path& path, const json& j) { fp::write_file(path, j.dump(4) + "\n"); }
+void write_json(const std::filesystem::path& path, const json& j) {
+    // A folder's name need not be UTF-8, which JSON is.
+    fp::write_file(path, j.dump(4, ' ', false, json::error_handler_t::replace) + "\n");
+}
 
 const char* text_of(fp::training_end end) {
     switch (end) {
@@ -32,15 +38,58 @@ const char* text_of(fp::training_end end) {
     return "";
 }
 
-fp::training_result train(const options& o, const network& model, parameters& theta, const fp::eigen& backend) {
-    fp::csv_file metrics(
-        o.out / "metrics.csv",
+std::unique_ptr<network> make_network(const options& o) {
+    switch (o.model.kind) {
+        case architecture::block::fp_mamba: return make_fp_mamba(o.model, o.schedule, o.adjoint());
+        case architecture::block::fp_rnn: return make_fp_rnn(o.model, o.schedule, o.adjoint());
+        case architecture::block::mamba: return make_mamba(o.model, o.schedule, o.adjoint());
+    }
+    return nullptr;
+}
+
+/// Takes the state of the newest checkpoint, when there is one.
+void resume(const options& o, fp::training_state<real>& state) {
+    const auto search = fp::load_latest_checkpoint(o.out, state, training_configuration(o));
+    for (const std::string& reason : search.refused)
+        std::fprintf(stderr, "state_tracking: %s; the checkpoint before it is tried\n", reason.c_str());
+    if (search.taken)
+        std::printf("goes on from %s\n", search.taken->c_str());
+    else
+        std::printf("starts anew: there is no checkpoint in %s\n", o.out.c_str());
+}
+
+/// The table of the steps so far.
+fp::csv_file open_metrics(const options& o, fp::index steps) {
+    const auto path = o.out / "metrics.csv";
+    constexpr auto header =
         "step,length,loss,token_accuracy,sequence_accuracy,median_iterations,share_converged,learning_rate,"
-        "gradient_norm,seconds");
-    fp::progress progress(stdout, o.training.steps);
+        "gradient_norm,seconds";
+    if (steps == 0) return {path, header};
+    fp::csv_file metrics = fp::csv_file::continued(path, header, steps);
+    if (metrics.rows() != steps)
+        std::fprintf(stderr, "state_tracking: %s has only %lld of the %lld steps before the checkpoint\n", path.c_str(),
+                     static_cast<long long>(metrics.rows()), static_cast<long long>(steps));
+    return metrics;
+}
+
+fp::training_result train(const options& o, const network& model, fp::training_state<real>& state,
+                          const fp::eigen& backend) {
+    fp::csv_file metrics = open_metrics(o, state.steps);
+    fp::progress progress(
+        stdout, o.training.steps, 10,
+        {.step = state.steps, .sequences = state.sequences, .done = o.training.share_over(state.steps, state.seconds)});
+    fp::index saved = state.steps;
+    const auto save = [&] {
+        if (saved == state.steps) return;
+        // A checkpoint that survives a power failure needs the rows before it.
+        metrics.sync();
+        fp::save_checkpoint(o.out, state, training_configuration(o));
+        saved = state.steps;
+    };
     const auto observe = [&](const fp::training_step& s) {
         metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations, s.share_converged,
                      s.learning_rate, s.gradient_norm, s.seconds});
+        if (o.checkpoint_every > 0 && s.step % o.checkpoint_every == 0) save();
         progress.update({.step = s.step,
                          .sequences = s.sequences,
                          .loss = s.loss,
@@ -50,9 +99,13 @@ fp::training_result train(const options& o, const network& model, parameters& th
                          .done = s.done});
         return !fp::interrupt::requested();
     };
-    const auto result = fp::train(model, theta, o.training, data(o, fp::word_problem::split::train), observe, backend);
+    const auto result = fp::train(model, state, o.training, data(o, fp::word_problem::split::train), observe, backend);
     if (result.end == fp::training_end::nonfinite)
         progress.print(result.message + "; going on with the last good parameters");
+    else if (o.checkpoint_every > 0)
+        save();
+    if (result.end == fp::training_end::stopped && o.checkpoint_every > 0)
+        progress.print("ended after step " + std::to_string(state.steps) + ", from which --resume goes on");
     return result;
 }
 
@@ -142,12 +195,23 @@ json check_fixed_point(const options& o, const network& model, const parameters&
 
 }  // namespace
 
-outcome run(const options& o) {
+void prepare_folders(const options& o) {
     fp::require_writable_folder(o.out, "--out");
-    write_json(o.out / "config.json", to_json(o));
+    for (const options& one : models_of(o)) {
+        fp::require_writable_folder(one.out, "--out");
+        const auto checkpoints = fp::checkpoints_in(one.out);
+        fp::require(o.resume || checkpoints.empty(), "--out", [&] {
+            return "expected a folder without checkpoints, or --resume, got '" + one.out.string() + "' with " +
+                   checkpoints.front().second.filename().string();
+        });
+    }
+}
+
+outcome run(const options& o) {
     const auto model = make_network(o);
     const fp::eigen backend(o.threads);
-    parameters theta = model->init(fp::seed{o.seed});
+    fp::training_state<real> state(model->init(fp::seed{o.seed}), o.training);
+    const parameters& theta = state.theta;
 
     outcome r;
     r.kind = o.model.kind;
@@ -155,7 +219,12 @@ outcome run(const options& o) {
     std::printf("%s on %s at T = %lld: %lld parameters, %d thread%s\n", name_of(r.kind), o.group.c_str(),
                 static_cast<long long>(o.training.length), static_cast<long long>(r.parameters), o.threads,
                 o.threads == 1 ? "" : "s");
-    r.training = train(o, *model, theta, backend);
+    if (o.resume) resume(o, state);
+    write_json(o.out / "config.json", to_json(o));
+    r.training = train(o, *model, state, backend);
+    fp::save_parameters(
+        o.out / "parameters.safetensors", theta,
+        {{"step", std::to_string(r.training.steps)}, {"configuration", training_configuration(o).dump()}});
 
     fp::csv_file csv(o.out / "accuracy.csv",
                      "length,token_accuracy,sequence_accuracy,median_iterations,residual,largest_residual,"

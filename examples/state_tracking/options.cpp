@@ -1,6 +1,5 @@
 #include "options.hpp"
 
-#include <fprnn/io/files.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/version.hpp>
 
@@ -8,6 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include <charconv>
+#include <cmath>
+#include <limits>
+#include <ostream>
 #include <set>
 #include <sstream>
 
@@ -63,8 +65,9 @@ double not_negative(const std::string& option, const std::string& text) {
 
 /// "16,32,50-60": lengths and ranges of them, sorted.
 std::vector<fp::index> lengths(const std::string& option, const std::string& text) {
-    const std::string expected =
-        "lengths from 1 to " + std::to_string(most_tokens) + " such as 16,32,64 or ranges such as 2-50";
+    constexpr std::size_t most = 10000;
+    const std::string expected = "at most " + std::to_string(most) + " lengths from 1 to " +
+                                 std::to_string(most_tokens) + " such as 16,32,64 or ranges such as 2-50";
     std::set<fp::index> all;
     std::string_view rest = text;
     for (bool more = true; more;) {
@@ -76,7 +79,8 @@ std::vector<fp::index> lengths(const std::string& option, const std::string& tex
         const auto first = number<fp::index>(part.substr(0, dash));
         const auto last = dash == std::string_view::npos ? first : number<fp::index>(part.substr(dash + 1));
         if (!first || !last || *first < 1 || *last < *first || *last > most_tokens) refuse(option, expected, text);
-        for (fp::index n = *first; n <= *last; ++n) all.insert(n);
+        for (fp::index n = *first; n <= *last; ++n)
+            if (all.insert(n); all.size() > most) refuse(option, expected, text);
     }
     return {all.begin(), all.end()};
 }
@@ -123,9 +127,10 @@ constexpr std::pair<const char*, job> figures[] = {{"interpolation", job::interp
 
 constexpr const char* description =
     "Trains a fixed-point recurrent network on the word problem of a finite group: read a sequence of elements and "
-    "name "
-    "the product so far after each. Writes config.json, metrics.csv, accuracy.csv, summary.json and a figure. Ctrl-C "
-    "ends the training; the model is then evaluated and everything is written. A second Ctrl-C ends the program.";
+    "name the product so far after each. Writes config.json, metrics.csv, parameters.safetensors, accuracy.csv, "
+    "summary.json and a figure. Ctrl-C ends the training; the model is then evaluated and everything is written. A "
+    "second Ctrl-C ends the program. With --checkpoint-every and --resume, whatever ends it costs no more than the "
+    "steps since the last checkpoint, and the run goes on to the same numbers.";
 
 /// Defaults that differ between the jobs, where the user was silent.
 void fill_in(options& o, const std::set<std::string>& given) {
@@ -164,7 +169,6 @@ void check_together(const options& o) {
                std::to_string(o.training.batch) + " times " + std::to_string(o.training.length));
     if (o.job != job::one && o.model.kind != architecture::block::fp_mamba)
         refuse("--model", "fp-mamba, because --compare and --figure choose the models themselves", o.model_name);
-    fp::require_writable_folder(o.out, "--out");
 }
 
 }  // namespace
@@ -178,7 +182,7 @@ const char* name_of(architecture::block kind) {
     return "";
 }
 
-std::optional<options> read_options(int argc, char** argv) {
+std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed) {
     options o;
     std::set<std::string> given;
     CLI::App app(wrapped(description), "state_tracking");
@@ -227,8 +231,8 @@ std::optional<options> read_options(int argc, char** argv) {
     add("--length", "T", "training length in tokens", "16", into(o.training.length, whole{1, most_tokens}));
     o.training.first_length = 2;
     add("--curriculum", "T",
-        "tokens of the first sequences; they grow to --length as they are learnt, by three quarters of the training in any case. "
-        "--length itself: no curriculum",
+        "tokens of the first sequences; they grow to --length as they are learnt, by three quarters of the training in "
+        "any case. --length itself: no curriculum",
         "2", into(o.training.first_length, whole{1, most_tokens}));
     add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more", "128",
         into(o.training.batch, whole{1, most_tokens}));
@@ -265,6 +269,14 @@ std::optional<options> read_options(int argc, char** argv) {
     add("--threads", "N", "threads", "one a core: " + std::to_string(o.threads), into(o.threads, whole{1, 1024}));
     add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_text));
 
+    add("--checkpoint-every", "N",
+        "steps between checkpoints in --out, of which the last two are kept; one is also written when training ends or "
+        "Ctrl-C ends it. 0: none",
+        "0", into(o.checkpoint_every, whole{0}));
+    app.add_flag("--resume", o.resume,
+                 wrapped("go on from the newest checkpoint in --out, with the same options; --threads, --test-lengths, "
+                         "--test-sequences and --checkpoint-every may be others. Without a checkpoint, start anew"));
+
     bool compare = false;
     app.add_flag("--compare", compare, "train FP-Mamba and Mamba in turn and draw both");
     add("--figure", "NAME", "interpolation: FP-Mamba trained with at most 2, 4, 8 and 16 iterations", "",
@@ -274,7 +286,7 @@ std::optional<options> read_options(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& e) {
-        app.exit(e);
+        app.exit(e, printed, printed);
         return std::nullopt;
     } catch (const CLI::ExtrasError&) {
         const auto rest = app.remaining();
@@ -292,13 +304,31 @@ std::optional<options> read_options(int argc, char** argv) {
     return o;
 }
 
-std::unique_ptr<network> make_network(const options& o) {
-    switch (o.model.kind) {
-        case architecture::block::fp_mamba: return make_fp_mamba(o.model, o.schedule, o.adjoint());
-        case architecture::block::fp_rnn: return make_fp_rnn(o.model, o.schedule, o.adjoint());
-        case architecture::block::mamba: return make_mamba(o.model, o.schedule, o.adjoint());
+std::vector<options> models_of(const options& o) {
+    if (o.job == job::one) return {o};
+    std::vector<options> all;
+    const auto add = [&](const std::string& folder) -> options& {
+        all.push_back(o);
+        all.back().out = o.out / folder;
+        return all.back();
+    };
+    if (o.job == job::compare) {
+        options& fixed_point = add("fp_mamba");
+        if (!o.time_limit_given) fixed_point.training.time_limit = fp_mamba_seconds;
+        options& mamba = add("mamba");
+        mamba.model.kind = architecture::block::mamba;
+        mamba.model_name = "mamba";
+        if (!o.time_limit_given) mamba.training.time_limit = mamba_seconds;
+        return all;
     }
-    return nullptr;
+    for (const int ell_max : {2, 4, 8, 16}) {
+        options& one = add("ell_max_" + std::to_string(ell_max));
+        one.schedule.ell_max = ell_max;
+        one.test_schedule = o.schedule;
+        // The map is causal, so the longest sequences hold the solutions of all shorter ones.
+        one.test_lengths = {o.test_lengths.back()};
+    }
+    return all;
 }
 
 nlohmann::ordered_json to_json(const options& o) {
@@ -339,6 +369,14 @@ nlohmann::ordered_json to_json(const options& o) {
     j["seed"] = o.seed;
     j["threads"] = o.threads;
     j["out"] = o.out.string();
+    j["checkpoint_every"] = o.checkpoint_every;
+    return j;
+}
+
+nlohmann::ordered_json training_configuration(const options& o) {
+    nlohmann::ordered_json j = to_json(o);
+    for (const char* other : {"version", "test_lengths", "test_sequences", "threads", "out", "checkpoint_every"})
+        j.erase(other);
     return j;
 }
 

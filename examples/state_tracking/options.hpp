@@ -7,7 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <filesystem>
-#include <memory>
+#include <iosfwd>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,6 +43,8 @@ struct options {
 
     int threads = 1;
     std::filesystem::path out = "out";
+    fp::index checkpoint_every = 0;  ///< steps; 0: there are none
+    bool resume = false;
 
     bool time_limit_given = false;  ///< otherwise --compare has one for each of its models
 
@@ -52,14 +54,19 @@ struct options {
     }
 };
 
-/// Reads and checks the command line. None when only help or the version was asked for and printed.
-/// Errors: fprnn::argument_error with one line that names option, expected and got. The output folder is made.
-std::optional<options> read_options(int argc, char** argv);
+/// Reads and checks the command line, and touches nothing else. None when only help or the version was asked for, which
+/// are then printed. Errors: fprnn::argument_error with one line that names option, expected and got.
+std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed);
 
-std::unique_ptr<network> make_network(const options& o);
+/// The options of each model that a job trains, in a folder of its own.
+std::vector<options> models_of(const options& o);
 
 /// All options, as they are written to config.json.
 nlohmann::ordered_json to_json(const options& o);
+
+/// Those that the trained parameters depend on: a run goes on only with equal ones. The others say what is done with the
+/// model, where, and on how many threads.
+nlohmann::ordered_json training_configuration(const options& o);
 
 const char* name_of(architecture::block kind);
 

@@ -50,13 +50,14 @@ refused "--tolerance: expected a positive number, got '0'" --tolerance 0
 refused "--tolerance: expected a positive number, got 'inf'" --tolerance inf
 refused "--ell-max: expected a whole number from 1 to 1000000, got '0'" --ell-max 0
 refused "--adjoint: expected one of one-step, implicit, got 'exact'" --adjoint exact
-lengths="expected lengths from 1 to 1048576 such as 16,32,64 or ranges such as 2-50"
-for garbage in 16,x 16,,32 0 9-3 "" 16, -; do
+lengths="expected at most 10000 lengths from 1 to 1048576 such as 16,32,64 or ranges such as 2-50"
+for garbage in 16,x 16,,32 0 9-3 "" 16, - 1-10001; do
     refused "--test-lengths: $lengths, got '$garbage'" --test-lengths "$garbage"
 done
 refused "--test-sequences: expected a whole number from 1 to 16777216, got '0'" --test-sequences 0
 refused "--seed: expected a whole number from 0 to 9223372036854775806, got '-1'" --seed -1
 refused "--threads: expected a whole number from 1 to 1024, got '0'" --threads 0
+refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
 refused "--figure: expected one of interpolation, got 'pie'" --figure pie
 refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
 touch "$folder/file"
@@ -74,6 +75,7 @@ for model in fp-mamba fp-rnn mamba; do
     done
     [[ $(wc -l <"$out/metrics.csv") == 21 ]] || fail "$model: metrics.csv has not 20 rows"
     [[ $(cut -d, -f1 "$out/accuracy.csv" | paste -sd' ') == "length 5 16" ]] || fail "$model: accuracy.csv is wrong"
+    [[ -s $out/parameters.safetensors ]] || fail "$model wrote no parameters"
     [[ -s $out/accuracy.gp ]] || fail "$model wrote no script"
     [[ -s $out/accuracy.txt || (-s $out/accuracy.png && -s $out/accuracy.svg) ]] || fail "$model wrote no figure"
 done

@@ -1,3 +1,5 @@
+#include "io/scratch_folder.hpp"
+
 #include <fprnn/io/figure.hpp>
 
 #include <doctest/doctest.h>
@@ -5,6 +7,7 @@
 namespace {
 
 namespace fs = std::filesystem;
+using fprnn::testing::scratch_folder;
 
 fprnn::figure example() {
     return {.title = "it's a test",
@@ -15,15 +18,6 @@ fprnn::figure example() {
             .mark_label = "here",
             .log_x = true};
 }
-
-struct scratch_folder {
-    fs::path path;
-    scratch_folder() {
-        std::string name = (fs::temp_directory_path() / "fprnn_test_XXXXXX").string();
-        path = ::mkdtemp(name.data());
-    }
-    ~scratch_folder() { fs::remove_all(path); }
-};
 
 /// PATH is another one while it lives.
 struct path_variable {

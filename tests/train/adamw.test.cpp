@@ -104,6 +104,35 @@ TEST_CASE("adamw: the step without a learning rate takes the options' own") {
     for (index i = 0; i < a.size(); ++i) CHECK(a.data()[i] == b.data()[i]);
 }
 
+TEST_CASE("adamw: an optimiser that becomes another one goes on with its bits, and keeps its own options") {
+    auto a = two_parameters<float>();
+    adamw<float> one(a);
+    for (unsigned k = 0; k < 3; ++k) one.step(a, two_parameters<float>({k}));
+    auto b = a, c = a;
+    adamw<float> other(b), faster(c, {.learning_rate = 0.5});
+    other.restore(one.steps(), one.first_moment(), one.second_moment());
+    faster.restore(one.steps(), one.first_moment(), one.second_moment());
+    for (unsigned k = 3; k < 5; ++k) {
+        one.step(a, two_parameters<float>({k}));
+        other.step(b, two_parameters<float>({k}));
+        faster.step(c, two_parameters<float>({k}));
+    }
+    CHECK(std::equal(a.begin(), a.end(), b.begin()));
+    CHECK(other.steps() == 5);
+    CHECK(faster.options().learning_rate == 0.5);
+    CHECK_FALSE(std::equal(a.begin(), a.end(), c.begin()));
+
+    parameter_tree<float> narrow;
+    narrow.add({"weight", {3, 4}, normal});
+    const auto before = other.first_moment();
+    CHECK_THROWS_WITH_AS(other.restore(9, one.second_moment(), narrow),
+                         "adamw: second_moment has 1 parameters, expected 2", argument_error);
+    CHECK_THROWS_WITH_AS(other.restore(-1, one.second_moment(), one.second_moment()),
+                         "adamw: steps must be at least 0, got -1", argument_error);
+    CHECK(other.steps() == 5);
+    CHECK(std::equal(before.begin(), before.end(), other.first_moment().begin()));
+}
+
 TEST_CASE("adamw: parameters that never had a gradient stay finite") {
     auto theta = two_parameters<float>();
     const auto before = theta;

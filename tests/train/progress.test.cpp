@@ -5,10 +5,12 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -73,6 +75,19 @@ TEST_CASE("progress: a loop that ends by the clock says how much is over") {
     const std::string text = content(file);
     std::fclose(file);
     CHECK(text == "1/1000000  left 0s\n");
+}
+
+TEST_CASE("progress: what others did before counts neither for the rate nor for the time that is left") {
+    std::FILE* file = std::tmpfile();
+    {
+        progress p(file, 100, 0, {.step = 50, .sequences = 1000});
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        p.update({.step = 51, .sequences = 1000});
+    }
+    const std::string text = content(file);
+    std::fclose(file);
+    CHECK(text.find("51/100  left ") == 0);  // no rate
+    CHECK(text != "51/100  left 0s\n");      // 49 times 30 milliseconds or more
 }
 
 TEST_CASE("progress: on a terminal one line is rewritten within the window's width") {

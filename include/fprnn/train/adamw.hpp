@@ -2,10 +2,10 @@
 
 #include <fprnn/tape/parameters.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 namespace fprnn {
 
@@ -15,6 +15,8 @@ struct adamw_options {
     double beta2 = 0.99;
     double epsilon = 1e-8;
     double weight_decay = 0.01;
+
+    friend bool operator==(const adamw_options&, const adamw_options&) = default;
 };
 
 /// AdamW on the flat array of a parameter_tree: for gradient g of step k = 1, 2, …
@@ -31,10 +33,7 @@ class adamw {
 public:
     /// For trees of theta's layout; argument_error when an option is out of its range.
     explicit adamw(const parameter_tree<T>& theta, const adamw_options& options = {})
-        : options_(options),
-          layout_(theta.entries()),
-          first_moment_(static_cast<std::size_t>(theta.size())),
-          second_moment_(static_cast<std::size_t>(theta.size())) {
+        : options_(options), first_moment_(theta.zeros_like()), second_moment_(first_moment_) {
         require_rate(options.learning_rate);
         require_option("beta1", options.beta1, options.beta1 >= 0 && options.beta1 < 1, "in [0,1)");
         require_option("beta2", options.beta2, options.beta2 >= 0 && options.beta2 < 1, "in [0,1)");
@@ -50,6 +49,22 @@ public:
 
     /// Steps taken so far.
     std::int64_t steps() const { return steps_; }
+
+    /// m and v, in the parameters' layout.
+    const parameter_tree<T>& first_moment() const { return first_moment_; }
+    const parameter_tree<T>& second_moment() const { return second_moment_; }
+
+    /// Becomes what another optimiser was after `steps` steps; the options stay. argument_error, with nothing changed, when
+    /// steps is negative or a moment has another layout.
+    void restore(std::int64_t steps, const parameter_tree<T>& first_moment, const parameter_tree<T>& second_moment) {
+        require(steps >= 0, "adamw", [&] { return "steps must be at least 0, got " + std::to_string(steps); });
+        require_layout(first_moment, "first_moment");
+        require_layout(second_moment, "second_moment");
+        steps_ = steps;
+        // The numbers alone: which entries decay is said by the parameters that the optimiser was made for.
+        std::copy(first_moment.begin(), first_moment.end(), first_moment_.begin());
+        std::copy(second_moment.begin(), second_moment.end(), second_moment_.begin());
+    }
 
     /// One step with the options' learning rate.
     void step(parameter_tree<T>& theta, const parameter_tree<T>& gradient) {
@@ -69,7 +84,7 @@ public:
         const T epsilon = static_cast<T>(options_.epsilon);
         const T rate = static_cast<T>(learning_rate / (1 - std::pow(options_.beta1, k)));
         const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, k)));
-        for (const auto& e : layout_) {
+        for (const auto& e : first_moment_.entries()) {
             const T keep = static_cast<T>(e.decay ? 1 - learning_rate * options_.weight_decay : 1.0);
             T* x = theta.data() + e.offset;
             const T* g = gradient.data() + e.offset;
@@ -95,23 +110,22 @@ private:
     }
 
     void require_layout(const parameter_tree<T>& tree, const char* argument) const {
-        const auto& entries = tree.entries();
-        require(entries.size() == layout_.size(), "adamw", [&] {
+        const auto &entries = tree.entries(), &layout = first_moment_.entries();
+        require(entries.size() == layout.size(), "adamw", [&] {
             return std::string(argument) + " has " + std::to_string(entries.size()) + " parameters, expected " +
-                   std::to_string(layout_.size());
+                   std::to_string(layout.size());
         });
-        for (std::size_t i = 0; i < layout_.size(); ++i)
-            require(entries[i].name == layout_[i].name && entries[i].shape == layout_[i].shape, "adamw", [&] {
+        for (std::size_t i = 0; i < layout.size(); ++i)
+            require(entries[i].name == layout[i].name && entries[i].shape == layout[i].shape, "adamw", [&] {
                 return std::string(argument) + "'s parameter " + std::to_string(i) + " is " + entries[i].name + " " +
-                       entries[i].shape.to_string() + ", expected " + layout_[i].name + " " +
-                       layout_[i].shape.to_string();
+                       entries[i].shape.to_string() + ", expected " + layout[i].name + " " +
+                       layout[i].shape.to_string();
             });
     }
 
     adamw_options options_;
-    std::vector<typename parameter_tree<T>::entry> layout_;
-    buffer<T> first_moment_;
-    buffer<T> second_moment_;
+    parameter_tree<T> first_moment_;
+    parameter_tree<T> second_moment_;
     std::int64_t steps_ = 0;
 };
 

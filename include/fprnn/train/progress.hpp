@@ -65,12 +65,13 @@ inline std::string progress_line(const progress_report& r, index total, double s
 
 /// Shows how training goes. On a terminal one line is rewritten, at most ten times a second and never wider than the
 /// window; elsewhere, in a file or a log, a plain line is written every `seconds_between_lines`. The first step and step `total`
-/// are always shown. Rate and time left are means since construction. Does not own the file.
+/// are always shown. Rate and time left are means since construction, of what came after `begun`, which was done before. Does not
+/// own the file.
 class progress {
 public:
     /// argument_error when out is null, total negative or the interval not a number of at least 0.
-    progress(std::FILE* out, index total, double seconds_between_lines = 10)
-        : out_(out), total_(total), terminal_(out && ::isatty(::fileno(out)) == 1) {
+    progress(std::FILE* out, index total, double seconds_between_lines = 10, const progress_report& begun = {})
+        : out_(out), total_(total), begun_(begun), terminal_(out && ::isatty(::fileno(out)) == 1) {
         require(out != nullptr, "progress", [] { return "out is null"; });
         require(total >= 0, "progress", [&] { return "total must be at least 0, got " + std::to_string(total); });
         require(seconds_between_lines >= 0, "progress", [&] {
@@ -87,9 +88,9 @@ public:
         const double elapsed = std::chrono::duration<double>(clock::now() - start_).count();
         if (elapsed < next_ && report.step != total_) return;
         next_ = elapsed + interval_;
-        const double rate = elapsed > 0 ? static_cast<double>(report.sequences) / elapsed : 0;
-        const double done = report.done.value_or(static_cast<double>(report.step) / static_cast<double>(total_));
-        const double left = done > 0 ? elapsed * (1 - done) / done : std::numeric_limits<double>::quiet_NaN();
+        const double rate = elapsed > 0 ? static_cast<double>(report.sequences - begun_.sequences) / elapsed : 0;
+        const double done = share(report), now = done - share(begun_);
+        const double left = now > 0 ? elapsed * (1 - done) / now : std::numeric_limits<double>::quiet_NaN();
         const std::string line = progress_line(report, total_, rate, left, width());
         std::fprintf(out_, terminal_ ? "\r%s\x1b[K" : "%s\n", line.c_str());
         std::fflush(out_);
@@ -114,6 +115,10 @@ public:
 private:
     using clock = std::chrono::steady_clock;
 
+    double share(const progress_report& r) const {
+        return r.done.value_or(static_cast<double>(r.step) / static_cast<double>(total_));
+    }
+
     // Asked anew each time because windows are resized. The last column stays free: some terminals wrap on it.
     int width() const {
         if (!terminal_) return std::numeric_limits<int>::max();
@@ -124,6 +129,7 @@ private:
 
     std::FILE* out_;
     index total_;
+    progress_report begun_;
     bool terminal_;
     double interval_ = 0;
     double next_ = 0;

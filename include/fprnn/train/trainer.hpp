@@ -1,66 +1,21 @@
 #pragma once
 
 #include <fprnn/models/recorded.hpp>
-#include <fprnn/train/adamw.hpp>
 #include <fprnn/train/clip.hpp>
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/finite.hpp>
-#include <fprnn/train/schedule.hpp>
+#include <fprnn/train/training_state.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace fprnn {
-
-struct training_options {
-    index batch = 128;  ///< sequences a step
-    index length = 16;  ///< tokens a sequence
-    /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`, whenever
-    /// `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the training in any case. A
-    /// step has as many tokens at any length.
-    index first_length = std::numeric_limits<index>::max();
-    double lengthen_at = 0.5;      ///< share of sequences, averaged over about ten steps
-    double full_length_at = 0.75;  ///< share of the training, in [0,1]
-    index steps = 3000;
-    double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
-    adamw_options optimiser{};
-    index warmup_steps = 200;
-    fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
-    double max_norm = 1;                        ///< of the gradient
-
-    /// argument_error when a member is out of its range; adamw checks its own.
-    void validate() const {
-        const auto at_least = [](const char* name, index value, index least) {
-            require(value >= least, "train", [&] {
-                return std::string(name) + " must be at least " + std::to_string(least) + ", got " +
-                       std::to_string(value);
-            });
-        };
-        at_least("batch", batch, 1);
-        at_least("length", length, 1);
-        at_least("first_length", first_length, 1);
-        require(lengthen_at >= 0 && lengthen_at < 1, "train",
-                [&] { return "lengthen_at must be in [0,1), got " + std::to_string(lengthen_at); });
-        require(full_length_at >= 0 && full_length_at <= 1, "train",
-                [&] { return "full_length_at must be in [0,1], got " + std::to_string(full_length_at); });
-        at_least("steps", steps, 1);
-        at_least("warmup_steps", warmup_steps, 0);
-        require(warmup_steps <= steps, "train", [&] {
-            return "warmup_steps must be at most steps = " + std::to_string(steps) + ", got " +
-                   std::to_string(warmup_steps);
-        });
-        require(time_limit > 0, "train",
-                [&] { return "time_limit must be positive, got " + std::to_string(time_limit); });
-        require(max_norm > 0, "train", [&] { return "max_norm must be positive, got " + std::to_string(max_norm); });
-    }
-};
 
 /// What one step measured, on its batch and before its update.
 struct training_step {
@@ -74,7 +29,7 @@ struct training_step {
     std::optional<double> share_converged{};  ///< of the tokens
     double learning_rate = 0;
     double gradient_norm = 0;  ///< before clipping
-    double seconds = 0;        ///< since training began
+    double seconds = 0;        ///< of training so far
     double done = 0;           ///< share of the training that is over, by steps or by time, in [0,1]
 };
 
@@ -92,6 +47,93 @@ struct training_result {
     std::string message;  ///< names step and parameter when something was not finite
 };
 
+namespace detail {
+template <class T, class Model, class Sample, class Observe, backend_for<T> Backend>
+training_result train(const Model& model, parameter_tree<T>& theta, training_memory<T>& memory,
+                      const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
+    options.validate();
+    memory.validate(options);
+    const learning_rate_schedule rate{.peak = options.optimiser.learning_rate,
+                                      .warmup_steps = options.warmup_steps,
+                                      .total_steps = options.steps + 1,  // adamw refuses a rate of 0
+                                      .decay = options.decay};
+    tensor<std::int32_t> tokens, targets;
+
+    const auto start = std::chrono::steady_clock::now();
+    const auto seconds = [&, before = memory.seconds] {
+        return before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    };
+    const auto finish = [&](training_end end, std::string message = {}) {
+        memory.seconds = seconds();
+        return training_result{end, memory.steps, memory.seconds, std::move(message)};
+    };
+    const auto not_finite = [&](const std::string& what) {
+        theta = memory.last_good;
+        const index step = std::exchange(memory.steps, memory.last_good_steps) + 1;
+        return finish(training_end::nonfinite, "train: step " + std::to_string(step) + ": " + what);
+    };
+
+    while (memory.steps < options.steps) {
+        if (seconds() >= options.time_limit && memory.steps > 0) return finish(training_end::time_limit);
+        const double done = options.share_over(memory.steps, seconds());
+        const index length = done >= options.full_length_at ? options.length : memory.length;
+        const index batch = std::max<index>(1, options.batch * options.length / length);
+        if (tokens.shape() != shape{batch, length}) {
+            tokens = tensor<std::int32_t>({batch, length});
+            targets = tensor<std::int32_t>({batch, length});
+        }
+        sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(memory.sequences));
+        tape<T, Backend> records(theta, backend);
+        std::vector<solution<T>> how;
+        cross_entropy_result<T> outcome;
+        const variable logits = model(records, std::as_const(tokens).view(), &how);
+        const variable loss = cross_entropy(records, logits, std::as_const(targets).view(), &outcome);
+        if (!std::isfinite(outcome.loss)) {
+            const auto [name, value] = largest_parameter(theta);
+            // Back to the parameters whose loss was finite; these already gave one that is not.
+            return not_finite("the loss is " + detail::number_text(outcome.loss) + "; the largest parameter is '" + name +
+                              "' with " + detail::number_text(value));
+        }
+        memory.last_good = theta;
+        memory.last_good_steps = memory.steps;
+
+        parameter_tree<T> gradient = records.gradient(loss);
+        if (const auto name = first_nonfinite(gradient))
+            return not_finite("the gradient of parameter '" + *name + "' is not finite");
+
+        const accuracies shares = measure_accuracy(outcome.correct, batch, length);
+        training_step step{.step = memory.steps + 1,
+                           .length = length,
+                           .sequences = memory.sequences + batch,
+                           .loss = outcome.loss,
+                           .token_accuracy = shares.token,
+                           .sequence_accuracy = shares.sequence,
+                           .learning_rate = rate(std::llround(done * static_cast<double>(options.steps)))};
+        step.gradient_norm = clip_by_global_norm(gradient, options.max_norm);
+        if (const auto c = summarise(how, length)) {
+            step.iterations = c->median_iterations;
+            step.share_converged = c->share_converged;
+        }
+        // From here to observe nothing throws, so what is remembered is always a whole step.
+        memory.optimiser.step(theta, gradient, step.learning_rate);
+        if (const auto name = first_nonfinite(theta))
+            return not_finite("parameter '" + *name + "' is not finite after the update");
+        memory.steps = step.step;
+        memory.sequences = step.sequences;
+        memory.length = length;
+        memory.learnt += 0.1 * (shares.sequence - memory.learnt);
+        if (length < options.length && memory.learnt > options.lengthen_at) {
+            memory.length = std::min(options.length, length + std::max<index>(1, length / 2));
+            memory.learnt = 0;
+        }
+        step.seconds = memory.seconds = seconds();
+        step.done = options.share_over(memory.steps, memory.seconds);
+        if (!observe(std::as_const(step))) return finish(training_end::stopped);
+    }
+    return finish(training_end::steps);
+}
+}  // namespace detail
+
 /// Trains `theta` in place: AdamW on clipped gradients, warm-up and decay. The schedule follows the steps, or
 /// the clock where that is ahead, so that the rate also falls to its end when time is short. A run is reproducible to the
 /// bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
@@ -104,97 +146,25 @@ template <class T, class Model, class Sample, class Observe, backend_for<T> Back
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}) {
     options.validate();
-    adamw<T> optimiser(theta, options.optimiser);
-    const learning_rate_schedule rate{.peak = options.optimiser.learning_rate,
-                                      .warmup_steps = options.warmup_steps,
-                                      .total_steps = options.steps + 1,  // adamw refuses a rate of 0
-                                      .decay = options.decay};
-    index length = std::min(options.first_length, options.length), sequences = 0;
-    double learnt = 0;
-    tensor<std::int32_t> tokens, targets;
-    parameter_tree<T> last_good = theta;
-    index last_good_steps = 0;
+    training_memory<T> memory(theta, options);
+    return detail::train(model, theta, memory, options, sample, observe, backend);
+}
 
-    const auto start = std::chrono::steady_clock::now();
-    const auto seconds = [&] {
-        return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    };
-    training_result result;
-    const auto finish = [&](training_end end, std::string message = {}) {
-        result.end = end;
-        result.message = std::move(message);
-        result.seconds = seconds();
-        return result;
-    };
-    const auto not_finite = [&](const std::string& what) {
-        theta = last_good;
-        const index step = std::exchange(result.steps, last_good_steps) + 1;
-        return finish(training_end::nonfinite, "train: step " + std::to_string(step) + ": " + what);
-    };
-
-    // The clock counts from a tenth of its limit on, so that a slow start does not move a run that has time enough.
-    constexpr double slack = 0.1;
-    const auto share_over = [&] {
-        const double by_steps = static_cast<double>(result.steps) / static_cast<double>(options.steps);
-        return std::clamp((seconds() / options.time_limit - slack) / (1 - slack), by_steps, 1.0);
-    };
-
-    while (result.steps < options.steps) {
-        if (seconds() >= options.time_limit && result.steps > 0) return finish(training_end::time_limit);
-        const double done = share_over();
-        if (done >= options.full_length_at) length = options.length;
-        const index batch = std::max<index>(1, options.batch * options.length / length);
-        if (tokens.shape() != shape{batch, length}) {
-            tokens = tensor<std::int32_t>({batch, length});
-            targets = tensor<std::int32_t>({batch, length});
-        }
-        sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(sequences));
-        sequences += batch;
-        tape<T, Backend> records(theta, backend);
-        std::vector<solution<T>> how;
-        cross_entropy_result<T> outcome;
-        const variable logits = model(records, std::as_const(tokens).view(), &how);
-        const variable loss = cross_entropy(records, logits, std::as_const(targets).view(), &outcome);
-        if (!std::isfinite(outcome.loss)) {
-            const auto [name, value] = largest_parameter(theta);
-            // Back to the parameters whose loss was finite; these already gave one that is not.
-            return not_finite("the loss is " + std::to_string(outcome.loss) + "; the largest parameter is '" + name +
-                              "' with " + std::to_string(value));
-        }
-        last_good = theta;
-        last_good_steps = result.steps;
-
-        parameter_tree<T> gradient = records.gradient(loss);
-        if (const auto name = first_nonfinite(gradient))
-            return not_finite("the gradient of parameter '" + *name + "' is not finite");
-
-        const accuracies shares = measure_accuracy(outcome.correct, batch, length);
-        training_step step{.step = result.steps + 1,
-                           .length = length,
-                           .sequences = sequences,
-                           .loss = outcome.loss,
-                           .token_accuracy = shares.token,
-                           .sequence_accuracy = shares.sequence,
-                           .learning_rate = rate(std::llround(done * static_cast<double>(options.steps)))};
-        step.gradient_norm = clip_by_global_norm(gradient, options.max_norm);
-        if (const auto c = summarise(how, length)) {
-            step.iterations = c->median_iterations;
-            step.share_converged = c->share_converged;
-        }
-        optimiser.step(theta, gradient, step.learning_rate);
-        if (const auto name = first_nonfinite(theta))
-            return not_finite("parameter '" + *name + "' is not finite after the update");
-        learnt += 0.1 * (shares.sequence - learnt);
-        if (length < options.length && learnt > options.lengthen_at) {
-            length = std::min(options.length, length + std::max<index>(1, length / 2));
-            learnt = 0;
-        }
-        ++result.steps;
-        step.seconds = seconds();
-        step.done = share_over();
-        if (!observe(std::as_const(step))) return finish(training_end::stopped);
-    }
-    return finish(training_end::steps);
+/// Goes on from `state`, in place: with equal options, the run is to the bit the one that was never interrupted. Whenever
+/// observe is called, and when anything throws, the state is that of the last whole step, so that an observer can copy or
+/// save it:
+///
+///     training_state<float> state(model.init<float>(seed{0}), options);
+///     train(model, state, options, data, [&](const training_step& s) {
+///         if (s.step % 1000 == 0) save_checkpoint(folder, state, configuration);
+///         return true;
+///     });
+///
+/// argument_error when the state cannot be one of these options.
+template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
+training_result train(const Model& model, training_state<T>& state, const training_options& options, Sample&& sample,
+                      Observe&& observe, Backend backend = Backend{}) {
+    return detail::train(model, state.theta, state, options, sample, observe, backend);
 }
 
 }  // namespace fprnn

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <fprnn/io/configuration.hpp>
+#include <fprnn/io/parameters.hpp>
+#include <fprnn/train/training_state.hpp>
+
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+/// A checkpoint: a training_state as a safetensors file. Its arrays are the parameters and what is kept beside each, under
+/// theta., first_moment., second_moment. and last_good.; its metadata are the rest as text: the numbers, doubles with as many
+/// digits as bring back their bits, the run's configuration as JSON, the format's version and a checksum.
+namespace fprnn {
+
+namespace detail {
+
+inline constexpr std::string_view checkpoint_format = "fprnn checkpoint", checkpoint_version = "1";
+
+/// FNV-1a of 64 bits: any change within one byte is found for certain, any other goes unseen with a chance of about 2⁻⁶⁴.
+/// It guards against disks and copies that damage a file, not against intent.
+inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = 14695981039346656037u) {
+    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
+    return hash;
+}
+
+inline constexpr std::string_view checksum_zeros = "0000000000000000";
+
+/// Where the digits of a file's checksum are; npos when it has no such checksum. Only a key of the metadata looks like this:
+/// within text of JSON, a quote has a backslash before it.
+inline std::size_t find_checksum(std::string_view bytes, std::string_view digits) {
+    const std::string field = "\"checksum\":\"";
+    const auto at = bytes.find(field + std::string(digits) + "\"");
+    return at == bytes.npos || digits.size() != checksum_zeros.size() ? bytes.npos : at + field.size();
+}
+
+/// The checksum of a file whose own digits, which are at `at`, count as zeros.
+inline std::string checksum_of(std::string_view bytes, std::size_t at) {
+    const auto hash =
+        fnv1a(bytes.substr(at + checksum_zeros.size()), fnv1a(checksum_zeros, fnv1a(bytes.substr(0, at))));
+    char text[17];
+    std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(hash));
+    return text;
+}
+
+template <class N>
+std::string digits_of(N value) {
+    char text[64];
+    return {text, std::to_chars(text, text + sizeof text, value).ptr};
+}
+
+/// The metadata of a checkpoint; what is missing or out of its range is a std::runtime_error "source: …".
+struct checkpoint_metadata {
+    const safetensors_metadata& fields;
+    std::string_view source;
+
+    [[noreturn]] void refuse(const std::string& what) const {
+        throw std::runtime_error(std::string(source) + ": " + what);
+    }
+    const std::string& text(const char* name) const {
+        const auto found = fields.find(name);
+        if (found == fields.end()) refuse("not a checkpoint: no " + std::string(name) + " in its metadata");
+        return found->second;
+    }
+    template <class N>
+    N number(const char* name, N least, N most) const {
+        const std::string& digits = text(name);
+        N value{};
+        const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        if (error != std::errc{} || end != digits.data() + digits.size() || !(value >= least && value <= most))
+            refuse(std::string(name) + ": expected a number from " + digits_of(least) + " to " + digits_of(most) +
+                   ", got " + shown(digits));
+        return value;
+    }
+};
+
+}  // namespace detail
+
+/// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite: its optimiser has
+/// seen a step that was taken back.
+template <std::floating_point T>
+std::string encode_checkpoint(const training_state<T>& state, const nlohmann::ordered_json& configuration) {
+    require(state.optimiser.steps() == state.steps, "encode_checkpoint", [&] {
+        return "expected a state that can go on, got one of " + std::to_string(state.steps) +
+               " steps whose optimiser has taken " + std::to_string(state.optimiser.steps());
+    });
+    std::vector<named_array> arrays;
+    detail::append_arrays(arrays, state.theta, "theta.");
+    detail::append_arrays(arrays, state.optimiser.first_moment(), "first_moment.");
+    detail::append_arrays(arrays, state.optimiser.second_moment(), "second_moment.");
+    detail::append_arrays(arrays, state.last_good, "last_good.");
+    std::string bytes = encode_safetensors(
+        arrays, {{"format", std::string(detail::checkpoint_format)},
+                 {"version", std::string(detail::checkpoint_version)},
+                 {"step", detail::digits_of(state.steps)},
+                 {"last_good_step", detail::digits_of(state.last_good_steps)},
+                 {"sequences", detail::digits_of(state.sequences)},
+                 {"length", detail::digits_of(state.length)},
+                 {"learnt", detail::digits_of(state.learnt)},
+                 {"seconds", detail::digits_of(state.seconds)},
+                 {"configuration", configuration.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace)},
+                 {"checksum", std::string(detail::checksum_zeros)}});
+    const std::size_t at = detail::find_checksum(bytes, detail::checksum_zeros);
+    bytes.replace(at, detail::checksum_zeros.size(), detail::checksum_of(bytes, at));
+    return bytes;
+}
+
+/// Overwrites the state, which says what the checkpoint must be of, with the one in a checkpoint's bytes.
+/// std::runtime_error "source: what is wrong" when they are damaged, of another version, of another configuration or of
+/// other parameters; the state then stays as it was.
+template <std::floating_point T>
+void decode_checkpoint(std::string bytes, std::string_view source, training_state<T>& state,
+                       const nlohmann::ordered_json& configuration) {
+    const safetensors_content file = decode_safetensors(std::move(bytes), source);
+    const detail::checkpoint_metadata metadata{file.metadata, source};
+    if (metadata.text("format") != detail::checkpoint_format)
+        metadata.refuse("not a checkpoint: its format is " + detail::shown(metadata.text("format")));
+    if (metadata.text("version") != detail::checkpoint_version)
+        metadata.refuse("expected version " + std::string(detail::checkpoint_version) + ", got " +
+                        detail::shown(metadata.text("version")));
+    const std::string& digits = metadata.text("checksum");
+    const std::size_t at = detail::find_checksum(file.storage, digits);
+    if (at == file.storage.npos) metadata.refuse("its checksum is " + detail::shown(digits));
+    if (const std::string sum = detail::checksum_of(file.storage, at); sum != digits)
+        metadata.refuse("damaged: its checksum is " + digits + ", that of its bytes " + sum);
+    if (const auto difference = first_difference(configuration, metadata.text("configuration")))
+        metadata.refuse("of another configuration: " + *difference);
+
+    training_state<T> read = state;
+    constexpr index most = std::numeric_limits<index>::max();
+    read.steps = metadata.number<index>("step", 0, most);
+    read.last_good_steps = metadata.number<index>("last_good_step", 0, read.steps);
+    read.sequences = metadata.number<index>("sequences", 0, most);
+    read.length = metadata.number<index>("length", 1, most);
+    read.learnt = metadata.number<double>("learnt", 0, 1);
+    read.seconds = metadata.number<double>("seconds", 0, std::numeric_limits<double>::max());
+
+    parameter_tree<T> first_moment = state.theta, second_moment = state.theta;
+    const std::array<std::pair<std::string, parameter_tree<T>*>, 4> trees{{{"theta.", &read.theta},
+                                                                           {"first_moment.", &first_moment},
+                                                                           {"second_moment.", &second_moment},
+                                                                           {"last_good.", &read.last_good}}};
+    std::unordered_map<std::string_view, const named_array*> arrays;
+    for (const named_array& a : file.arrays) arrays[a.name] = &a;
+    for (const auto& [prefix, tree] : trees)
+        for (const auto& e : tree->entries()) {
+            const auto found = arrays.find(prefix + e.name);
+            const std::string expected = "array '" + prefix + e.name + "': expected " + std::string(dtype_of<T>) + " " +
+                                         e.shape.to_string() + ", got ";
+            if (found == arrays.end()) metadata.refuse(expected + "nothing");
+            const named_array& a = *found->second;
+            if (a.dtype != dtype_of<T> || !detail::has_shape(a, e.shape))
+                metadata.refuse(expected + a.dtype + " " + detail::extents_text(a.extents));
+            if (!a.bytes.empty()) std::memcpy(tree->data() + e.offset, a.bytes.data(), a.bytes.size());
+            arrays.erase(found);
+        }
+    if (!arrays.empty()) metadata.refuse("expected no array " + detail::shown(arrays.begin()->first));
+    read.optimiser.restore(read.steps, first_moment, second_moment);
+    state = std::move(read);
+}
+
+}  // namespace fprnn

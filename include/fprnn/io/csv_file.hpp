@@ -1,0 +1,98 @@
+#pragma once
+
+#include <fprnn/core/shape.hpp>
+#include <fprnn/io/read_file.hpp>
+
+#include <charconv>
+#include <cstdio>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+namespace fprnn {
+
+/// A table that grows row by row and can be read while it does: every row is flushed.
+class csv_file {
+public:
+    /// A number, or nothing for an empty cell. NaN and infinity are written as nan and inf.
+    struct cell {
+        std::string text;
+        template <class N>
+            requires std::is_arithmetic_v<N> cell(N x) {
+                if constexpr (std::is_integral_v<N>) {
+                    text = std::to_string(x);
+                } else {
+                    char digits[32];
+                    std::snprintf(digits, sizeof digits, "%.7g", static_cast<double>(x));
+                    text = digits;
+                }
+            }
+        cell(const std::optional<double>& x) {
+            if (x) text = cell(*x).text;
+        }
+    };
+
+    /// A new table. std::runtime_error when the file cannot be written; its name is in the message.
+    csv_file(const std::filesystem::path& path, std::string_view header) : path_(path), file_(open(path, "w")) {
+        line(std::string(header));
+    }
+
+    /// The table of a run that is taken up again, without what came after row `last`: of a file that is there, the rows from
+    /// the top whose first cell counts up to `last`; what follows was written later, or half. A new table where there is no
+    /// file. std::runtime_error when the file cannot be read or written, or has another header.
+    static csv_file continued(const std::filesystem::path& path, std::string_view header, index last) {
+        if (!std::filesystem::exists(path)) return {path, header};
+        const std::string text = read_file(path, std::numeric_limits<std::uintmax_t>::max());
+        const std::string first = std::string(header) + "\n";
+        if (!text.starts_with(first))
+            throw std::runtime_error(path.string() + ": expected a table of " + std::string(header) + ", got " +
+                                     text.substr(0, std::min(text.find('\n'), header.size())));
+        std::size_t end = first.size();
+        index rows = 0, before = std::numeric_limits<index>::min();
+        for (std::size_t next; (next = text.find('\n', end)) != text.npos; end = next + 1, ++rows) {
+            index at = 0;
+            const auto [rest, error] = std::from_chars(text.data() + end, text.data() + next, at);
+            if (error != std::errc{} || *rest != ',' || at <= before || at > last) break;
+            before = at;
+        }
+        write_file(path, std::string_view(text).substr(0, end));
+        return {path, rows};
+    }
+
+    /// Rows so far, those of a table that was continued among them.
+    index rows() const { return rows_; }
+
+    void row(std::initializer_list<cell> cells) {
+        std::string text;
+        for (const cell& c : cells) text += (&c == cells.begin() ? "" : ",") + c.text;
+        line(text);
+        ++rows_;
+    }
+
+    /// Makes the rows so far survive a power failure. std::runtime_error when that fails.
+    void sync() {
+        if (detail::uninterrupted([&] { return ::fsync(::fileno(file_.get())); }) != 0) detail::fail_to_write(path_);
+    }
+
+private:
+    static detail::file open(const std::filesystem::path& path, const char* how) {
+        detail::file f(std::fopen(path.c_str(), how));
+        if (!f) detail::fail_to_write(path);
+        return f;
+    }
+    csv_file(const std::filesystem::path& path, index rows) : path_(path), file_(open(path, "a")), rows_(rows) {}
+
+    void line(const std::string& text) {
+        if (std::fprintf(file_.get(), "%s\n", text.c_str()) < 0 || std::fflush(file_.get()) != 0)
+            detail::fail_to_write(path_);
+    }
+
+    std::filesystem::path path_;
+    detail::file file_;
+    index rows_ = 0;
+};
+
+}  // namespace fprnn

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <fprnn/train/adamw.hpp>
+#include <fprnn/train/schedule.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <string>
+
+namespace fprnn {
+
+struct training_options {
+    index batch = 128;  ///< sequences a step
+    index length = 16;  ///< tokens a sequence
+    /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`, whenever
+    /// `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the training in any case. A
+    /// step has as many tokens at any length.
+    index first_length = std::numeric_limits<index>::max();
+    double lengthen_at = 0.5;      ///< share of sequences, averaged over about ten steps
+    double full_length_at = 0.75;  ///< share of the training, in [0,1]
+    index steps = 3000;
+    double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
+    adamw_options optimiser{};
+    index warmup_steps = 200;
+    fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
+    double max_norm = 1;                        ///< of the gradient
+
+    /// The share of the training that is over after so many steps and seconds, in [0,1]: by the steps, or by the clock where
+    /// that is ahead. The clock counts from a tenth of its limit on, so that a slow start does not move a run that has time
+    /// enough.
+    double share_over(index steps_taken, double seconds) const {
+        constexpr double slack = 0.1;
+        const double by_steps = static_cast<double>(steps_taken) / static_cast<double>(steps);
+        return std::clamp((seconds / time_limit - slack) / (1 - slack), by_steps, 1.0);
+    }
+
+    /// argument_error when a member is out of its range; adamw checks its own.
+    void validate() const {
+        const auto at_least = [](const char* name, index value, index least) {
+            require(value >= least, "train", [&] {
+                return std::string(name) + " must be at least " + std::to_string(least) + ", got " +
+                       std::to_string(value);
+            });
+        };
+        at_least("batch", batch, 1);
+        at_least("length", length, 1);
+        at_least("first_length", first_length, 1);
+        require(lengthen_at >= 0 && lengthen_at < 1, "train",
+                [&] { return "lengthen_at must be in [0,1), got " + std::to_string(lengthen_at); });
+        require(full_length_at >= 0 && full_length_at <= 1, "train",
+                [&] { return "full_length_at must be in [0,1], got " + std::to_string(full_length_at); });
+        at_least("steps", steps, 1);
+        at_least("warmup_steps", warmup_steps, 0);
+        require(warmup_steps <= steps, "train", [&] {
+            return "warmup_steps must be at most steps = " + std::to_string(steps) + ", got " +
+                   std::to_string(warmup_steps);
+        });
+        require(time_limit > 0, "train",
+                [&] { return "time_limit must be positive, got " + std::to_string(time_limit); });
+        require(max_norm > 0, "train", [&] { return "max_norm must be positive, got " + std::to_string(max_norm); });
+    }
+};
+
+}  // namespace fprnn

@@ -1,0 +1,192 @@
+#!/usr/bin/env bash
+# resume.sh PROGRAM [KILLS] [SEED]: what examples/state_tracking does with checkpoints. In the end it is killed at random
+# moments, which SEED gives, and resumed until it is done, and what it has written is to the bit what an uninterrupted run writes.
+set -u
+program=$1 kills=${2:-100} seed=${3:-$(($(date +%s) % 32768))}
+folder=$(mktemp -d) || exit 1
+trap 'rm -rf "$folder"' EXIT
+failures=0
+fail() {
+    echo "FAILED: $*"
+    failures=$((failures + 1))
+}
+
+small=(--d-model 6 --d-inner 6 --d-state 3 --reflections 2 --batch 8 --length 6 --learning-rate 0.01
+    --test-lengths 3,6 --test-sequences 16)
+
+# track ARGUMENTS…: a small training, without gnuplot, which would take most of the time.
+track() { PATH=/none "$program" "${small[@]}" "$@" >"$folder/log" 2>"$folder/errors"; }
+
+# start ARGUMENTS…: the same beside the script, as the process $child.
+start() {
+    PATH=/none "$program" "${small[@]}" "$@" >"$folder/log" 2>"$folder/errors" &
+    child=$!
+}
+# killed: whether SIGKILL ended $child.
+killed() {
+    kill -s KILL $child 2>/dev/null
+    wait $child 2>/dev/null
+    status=$?
+    ((status == 137))
+}
+
+# same WHOLE RESUMED: equal metrics but for the time, which is their last column, equal accuracies and parameters.
+same() {
+    cmp <(cut -d, -f1-9 "$1/metrics.csv") <(cut -d, -f1-9 "$2/metrics.csv") || fail "$2: other metrics"
+    cmp "$1/accuracy.csv" "$2/accuracy.csv" || fail "$2: other accuracies"
+    cmp "$1/parameters.safetensors" "$2/parameters.safetensors" || fail "$2: other parameters"
+}
+
+# refused STATUS MESSAGE ARGUMENTS…: exactly this one line, and no file is another one than before.
+refused() {
+    local status=$1 message=$2 before
+    shift 2
+    before=$(cd "$folder/run" && cksum ./*)
+    track --out "$folder/run" "$@"
+    [[ $? == "$status" ]] || fail "$* did not end with status $status"
+    [[ $(<"$folder/errors") == "state_tracking: $message" ]] || fail "$* said: $(<"$folder/errors")
+        instead of: state_tracking: $message"
+    [[ $(cd "$folder/run" && cksum ./*) == "$before" ]] || fail "$*: refused, and files have changed"
+}
+
+# until_rows N FILE: waits until a table has more than N rows.
+until_rows() {
+    for ((i = 0; i < 3000; ++i)); do
+        [[ -s $2 ]] && (($(wc -l <"$2") > $1 + 1)) && return
+        sleep 0.01
+    done
+    fail "$2 has no $1 rows"
+}
+
+work=(--group S3 --steps 60 --checkpoint-every 9)
+whole=$folder/whole run=$folder/run
+track "${work[@]}" --out "$whole" || fail "$(<"$folder/errors")"
+[[ $(cd "$whole" && echo checkpoint-*) == "checkpoint-00000054.safetensors checkpoint-00000060.safetensors" ]] ||
+    fail "not the last two checkpoints: $(ls "$whole")"
+
+# A run without a checkpoint starts anew; one that is over is only evaluated again.
+track "${work[@]}" --out "$run" --resume || fail "$(<"$folder/errors")"
+grep -q "^starts anew: there is no checkpoint in $run$" "$folder/log" || fail "not anew: $(<"$folder/log")"
+same "$whole" "$run"
+rm "$run/accuracy.csv" "$run/parameters.safetensors"
+track "${work[@]}" --out "$run" --resume || fail "$(<"$folder/errors")"
+grep -q "^goes on from $run/checkpoint-00000060.safetensors$" "$folder/log" || fail "does not go on: $(<"$folder/log")"
+same "$whole" "$run"
+
+# Checkpoints are neither mixed with another run's nor overwritten.
+refused 2 "--out: expected a folder without checkpoints, or --resume, got '$run' with checkpoint-00000060.safetensors" \
+    "${work[@]}"
+other() { echo "$run/checkpoint-000000$1.safetensors: of another configuration: $2"; }
+for option in "--d-model 7 d_model: expected 7, got 6" "--seed 3 seed: expected 3, got 0" \
+    "--steps 80 steps: expected 80, got 60" "--time-limit 60 time_limit: expected 60.0, got null"; do
+    read -r name value difference <<<"$option"
+    refused 1 "no checkpoint in $run can be taken: $(other 60 "$difference"); $(other 54 "$difference")" \
+        "${work[@]}" "$name" "$value" --resume
+done
+
+# The newest is damaged: the one before it is taken. Both are: the run is refused.
+truncate -s -1 "$run/checkpoint-00000060.safetensors"
+track "${work[@]}" --out "$run" --resume --threads 3 || fail "$(<"$folder/errors")"
+grep -q "^state_tracking: $run/checkpoint-00000060.safetensors: .*; the checkpoint before it is tried$" "$folder/errors" ||
+    fail "a damaged checkpoint is not named: $(<"$folder/errors")"
+grep -q "^goes on from $run/checkpoint-00000054.safetensors$" "$folder/log" || fail "does not go on: $(<"$folder/log")"
+same "$whole" "$run"
+for step in 54 60; do : >"$run/checkpoint-000000$step.safetensors"; done
+empty="too short for the 8 bytes of a header's length, got 0"
+refused 1 "no checkpoint in $run can be taken: $run/checkpoint-00000060.safetensors: $empty; \
+$run/checkpoint-00000054.safetensors: $empty" "${work[@]}" --resume
+
+# A disk that is full ends the run, and what it had written is there to go on from: here files end after 12 KiB.
+rm -rf "$run" && cp -r "$whole" "$run" && rm "$run/checkpoint-00000060.safetensors"
+kept=$(cksum "$run/checkpoint-00000054.safetensors")
+(trap '' XFSZ && ulimit -f 12 && track "${work[@]}" --out "$run" --resume)
+[[ $? == 1 ]] || fail "a full disk did not end with status 1"
+[[ $(<"$folder/errors") == "state_tracking: cannot write $run/checkpoint-00000060.safetensors: File too large" ]] ||
+    fail "a full disk said: $(<"$folder/errors")"
+[[ $(cksum "$run/checkpoint-00000054.safetensors") == "$kept" ]] || fail "a full disk took a checkpoint away"
+ls "$run" | grep -q part && fail "a full disk left $(ls "$run")"
+track "${work[@]}" --out "$run" --resume || fail "$(<"$folder/errors")"
+same "$whole" "$run"
+
+# The jobs of several models: the second one has a checkpoint, those after it have none, and the first, which is done, is not
+# trained again.
+for job in "--compare fp_mamba mamba" "--figure=interpolation ell_max_2 ell_max_4 ell_max_8 ell_max_16"; do
+    read -r option first second others <<<"$job"
+    several=("$option" --group Z3 --steps 20 --checkpoint-every 9 --time-limit 1000)
+    rm -rf "$whole" "$run"
+    track "${several[@]}" --out "$whole" || fail "$option: $(<"$folder/errors")"
+    cp -r "$whole" "$run" && rm "$run/$second/checkpoint-00000020.safetensors" "$run/$first/accuracy.csv"
+    for model in $others; do rm -r "${run:?}/$model"; done
+    track "${several[@]}" --out "$run" --resume || fail "$option: $(<"$folder/errors")"
+    [[ $(grep -E '^(goes on|starts anew)' "$folder/log" | sed "s|$run/||") == "$(
+        printf 'goes on from %s/checkpoint-000000%s.safetensors\n' $first 20 $second 18
+        for model in $others; do echo "starts anew: there is no checkpoint in $model"; done
+    )" ]] || fail "$option went on otherwise: $(<"$folder/log")"
+    cmp "$whole/$first/metrics.csv" "$run/$first/metrics.csv" || fail "$option trained $first again"
+    for model in $first $second $others; do same "$whole/$model" "$run/$model"; done
+    [[ $option == --compare ]] || cmp "$whole/interpolation.csv" "$run/interpolation.csv" || fail "$option: another figure"
+    track "${several[@]}" --out "$run"
+    [[ $? == 2 ]] || fail "$option overwrote the checkpoints of $first"
+done
+
+# Ctrl-C leaves a checkpoint of the step that was done, and every step is in the table once.
+rm -rf "$whole" "$run"
+rows() { head -n "$((rows + 1))" "$1/metrics.csv" | cut -d, -f1-9; }
+for out in "$whole" "$run" "$run"; do
+    start --group S3 --steps 100000000 --checkpoint-every 100000000 --out "$out" --resume
+    rows=$([[ -e $out/metrics.csv ]] && wc -l <"$out/metrics.csv" || echo 0)
+    until_rows $((rows + 9)) "$out/metrics.csv"
+    kill -s INT $child && wait $child || fail "a signal ended with status $?"
+    rows=$(($(wc -l <"$out/metrics.csv") - 1))
+    grep -q "^ended after step $rows, from which --resume goes on$" "$folder/log" || fail "said $(<"$folder/log")"
+    [[ -e $(printf '%s/checkpoint-%08d.safetensors' "$out" "$rows") ]] || fail "a signal left no checkpoint of its step"
+done
+(($(wc -l <"$whole/metrics.csv") > rows)) || rows=$(($(wc -l <"$whole/metrics.csv") - 1))
+cmp <(rows "$whole") <(rows "$run") || fail "two signals gave other metrics than one"
+[[ $(tail -n +2 "$run/metrics.csv" | cut -d, -f1) == "$(seq "$(($(wc -l <"$run/metrics.csv") - 1))")" ]] ||
+    fail "two signals left gaps"
+rm -rf "$whole" "$run"
+
+# Killed at random moments.
+RANDOM=$seed
+echo "seed $seed"
+now() { echo $(($(date +%s%N) / 1000000)); }
+kinds=("--model fp-mamba --group S3" "--model mamba --group Z3" "--model fp-rnn --group Z3 --curriculum 6")
+count=0 runs=0 started=$(now)
+for ((kind = 0; count < kills; kind = (kind + 1) % ${#kinds[@]})); do
+    read -ra model <<<"${kinds[kind]}"
+    work=("${model[@]}" --steps 160 --checkpoint-every 5)
+    whole=$folder/whole$kind run=$folder/run$runs
+    if [[ ! -e $whole ]]; then
+        before=$(now)
+        track "${work[@]}" --threads 1 --out "$whole" || fail "${kinds[kind]}: $(<"$folder/errors")"
+        # Milliseconds between kills; a random moment is at most twice as late.
+        mean[kind]=$((($(now) - before) / 8))
+        ((mean[kind] <= 200)) || mean[kind]=200
+    fi
+    for ((lives = 1; ; ++lives)); do
+        start "${work[@]}" --threads $((1 + RANDOM % 3)) --resume --out "$run"
+        # The last of too many lives is left in peace: on a slow machine none may be long enough.
+        if ((lives <= 40 && count < kills)); then
+            life=$((mean[kind] * 2 * RANDOM / 32768))
+            sleep "0.$(printf %03d $life)"
+            killed && count=$((count + 1))
+        else
+            wait $child
+            status=$?
+        fi
+        [[ ! -s $folder/errors ]] || fail "$run: $(<"$folder/errors")"
+        ((status == 137)) || break
+    done
+    ((status == 0)) || fail "$run ended with status $status: $(<"$folder/log")"
+    same "$whole" "$run"
+    ls "$run" | grep -q refused && fail "$run: a checkpoint was damaged"
+    # A third one is there when the last kill came between a checkpoint and the removal of an older one.
+    [[ -e $run/checkpoint-00000155.safetensors && -e $run/checkpoint-00000160.safetensors ]] &&
+        (($(ls "$run"/checkpoint-*.safetensors | wc -l) <= 3)) || fail "$run: not the last two checkpoints: $(ls "$run")"
+    runs=$((runs + 1))
+done
+echo "$count kills in $runs runs, $(($(now) - started)) ms"
+
+((failures == 0)) && echo "a run that is killed and resumed is the run that is not"
+exit $((failures > 0))

@@ -1,0 +1,46 @@
+#include "fuzz/fuzz.hpp"
+
+// The program's own source, so that it is compiled as the fuzz target is.
+#include "examples/state_tracking/options.cpp"
+
+#include <fprnn/io/configuration.hpp>
+
+#include <sstream>
+
+std::vector<std::string> fuzz::seeds() {
+    return {"--group\nA4xZ5\n--model\nfp-rnn\n--steps\n100",
+            "--compare\n--time-limit\n1e3\n--test-lengths\n2-50,64",
+            "--figure=interpolation\n--out\nfolder\n--resume\n--checkpoint-every=10",
+            "--d-model 8\n--reflections\n8\n--d-inner\n8\n--reflection-scale\n2",
+            "--schedule\nparallel\n--schedule\n16\n--adjoint\none-step\n--tolerance\n1e-6",
+            "--help",
+            "--version",
+            "--length\n1048576\n--batch\n1\n--curriculum\n7",
+            "--test-lengths\n1-1048576,1-1048576",
+            "--seed\n-1"};
+}
+
+/// An argument a line.
+void fuzz::read(std::string_view bytes) {
+    std::vector<std::string> lines{"state_tracking"};
+    std::istringstream text{std::string(bytes)};
+    for (std::string line; std::getline(text, line);) lines.push_back(line.c_str());
+    std::vector<const char*> arguments;
+    for (const std::string& line : lines) arguments.push_back(line.c_str());
+
+    std::ostringstream printed;
+    try {
+        const auto o = state_tracking::read_options(static_cast<int>(arguments.size()), arguments.data(), printed);
+        claim(o.has_value() == printed.str().empty());
+        if (!o) return;
+        for (const auto& one : state_tracking::models_of(*o)) {
+            one.training.validate();
+            claim(!one.test_lengths.empty());
+            claim(!fprnn::first_difference(state_tracking::training_configuration(one),
+                                           state_tracking::training_configuration(one).dump())
+                       .has_value());
+        }
+    } catch (const fprnn::argument_error& e) {
+        claim(std::string_view(e.what()).find('\n') == std::string_view::npos);
+    }
+}

@@ -1,0 +1,63 @@
+#include "io/scratch_folder.hpp"
+
+#include <fprnn/io/csv_file.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+namespace {
+
+using fprnn::csv_file;
+using fprnn::testing::scratch_folder;
+
+std::string content(const std::filesystem::path& path) { return fprnn::read_file(path, 1 << 20); }
+
+TEST_CASE("csv: a table's rows can be read while it grows") {
+    const scratch_folder folder;
+    csv_file csv(folder.path / "t.csv", "a,b,c");
+    csv.row({1, 0.25, std::optional<double>()});
+    CHECK(content(folder.path / "t.csv") == "a,b,c\n1,0.25,\n");
+    csv.row({2, std::nan(""), std::optional<double>(3.5)});
+    CHECK(content(folder.path / "t.csv") == "a,b,c\n1,0.25,\n2,nan,3.5\n");
+    CHECK(csv.rows() == 2);
+    CHECK_NOTHROW(csv.sync());
+    CHECK_THROWS_AS(csv_file(folder.path / "none" / "t.csv", "a"), std::runtime_error);
+}
+
+TEST_CASE("csv: a table that is continued has every row once, whatever came after the row it goes on from") {
+    const scratch_folder folder;
+    const auto path = folder.path / "t.csv";
+    const auto continued = [&](const std::string& text, fprnn::index last) {
+        fprnn::write_file(path, text);
+        auto csv = csv_file::continued(path, "step,x", last);
+        const auto rows = csv.rows();
+        csv.row({rows + 1, 0.5});
+        return content(path);
+    };
+    CHECK(continued("step,x\n1,1\n2,4\n3,9\n", 2) == "step,x\n1,1\n2,4\n3,0.5\n");
+    CHECK(continued("step,x\n1,1\n2,4\n", 2) == "step,x\n1,1\n2,4\n3,0.5\n");
+    CHECK(continued("step,x\n1,1\n2,4\n", 0) == "step,x\n1,0.5\n");
+    CHECK(continued("step,x\n", 5) == "step,x\n1,0.5\n");
+    // What a killed process or a power failure leaves: half a row, zeros, a row again.
+    CHECK(continued("step,x\n1,1\n2", 2) == "step,x\n1,1\n2,0.5\n");
+    CHECK(continued("step,x\n1,1\n2,4", 2) == "step,x\n1,1\n2,0.5\n");
+    CHECK(continued(std::string("step,x\n1,1\n\0\0\0\n", 15), 9) == "step,x\n1,1\n2,0.5\n");
+    CHECK(continued("step,x\n1,1\n1,1\n2,4\n", 2) == "step,x\n1,1\n2,0.5\n");
+
+    std::filesystem::remove(path);
+    CHECK(csv_file::continued(path, "step,x", 7).rows() == 0);
+    CHECK(content(path) == "step,x\n");
+    fprnn::write_file(path, "step,loss\n1,1\n");
+    CHECK_THROWS_WITH_AS(csv_file::continued(path, "step,x", 1),
+                         (path.string() + ": expected a table of step,x, got step,l").c_str(), std::runtime_error);
+    CHECK(content(path) == "step,loss\n1,1\n");
+}
+
+TEST_CASE("csv: a disk that is full is named") {
+    if (!std::filesystem::exists("/dev/full")) return;
+    CHECK_THROWS_WITH_AS(csv_file("/dev/full", "a"), "cannot write /dev/full: No space left on device",
+                         std::runtime_error);
+}
+
+}  // namespace

@@ -1,0 +1,33 @@
+#include "models/fixture.hpp"
+
+#include <fprnn/models/fp_mamba.hpp>
+
+namespace {
+
+using namespace fprnn::testing;
+
+TEST_CASE("fp_mamba: values and gradients are those of NumPy, a token after the other") {
+    const auto block = fprnn::models::fp_mamba<2>();
+    const fixture fixed("fp_mamba");
+    check_iterates(block, fixed);
+    check_fixture<double>(block, fixed, 1e-12, 1e-12);
+    check_fixture<float>(block, fixed, 1e-6, float_gradients);
+}
+
+TEST_CASE("fp_mamba: the same with reflections of scale 2, and for weights of the authors' layout in their own order") {
+    const auto block = fprnn::models::fp_mamba<2, 2>();
+    for (const char* name : {"fp_mamba_scale_2", "fp_mamba_authors"}) {
+        const fixture fixed(name);
+        check_iterates(block, fixed);
+        check_fixture<double>(block, fixed, 1e-12, 1e-12);
+        check_fixture<float>(block, fixed, 1e-6, float_gradients);
+    }
+}
+
+TEST_CASE("mamba: values and gradients are those of NumPy, a token after the other") {
+    const fixture fixed("mamba");
+    check_fixture<double>(fprnn::models::mamba(), fixed, 1e-12, 1e-12);
+    check_fixture<float>(fprnn::models::mamba(), fixed, 1e-6, float_gradients);
+}
+
+}  // namespace
