@@ -1,0 +1,118 @@
+// Trained models solved by every schedule, against C = T; and one streamed token.
+
+#include "measure.hpp"
+
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/sequence_model.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/train/trainer.hpp>
+
+namespace {
+
+using fprnn::index;
+using fprnn::tensor;
+
+constexpr double tolerance = 1e-5;
+constexpr int ell_max = 2000;
+
+/// A block of D = 64, N = 16, R = 4, trained on S3 for 800 steps; made once.
+template <class Block>
+struct trained {
+    using model_type = fprnn::models::sequence_model<Block>;
+    fprnn::word_problem test{.group = fprnn::finite_group("S3"), .seed = {1}, .part = fprnn::word_problem::split::test};
+    model_type model{Block{}, {.vocabulary = 6, .classes = 6}};
+    fprnn::parameter_tree<float> theta = model.template init<float>(fprnn::seed{0});
+
+    trained() {
+        const fprnn::word_problem data{.group = fprnn::finite_group("S3"), .seed = {1}};
+        fprnn::train(model, theta, {.length = 16, .first_length = 2, .steps = 800, .optimiser = {.weight_decay = 0.1}},
+                     data, [](const fprnn::training_step&) { return true; });
+    }
+    tensor<float> solve(fprnn::chunked schedule, fprnn::view<const std::int32_t> tokens,
+                        std::vector<fprnn::solution<float>>& how, fprnn::eigen backend) {
+        model.block.schedule = schedule;
+        return model.evaluate(theta, tokens, &how, backend);
+    }
+    static trained& instance() {
+        static trained one;
+        return one;
+    }
+};
+
+double share_converged(const std::vector<fprnn::solution<float>>& how, index T) {
+    return fprnn::summarise(how, T)->share_converged;
+}
+
+/// How many times as fast as C = T a schedule solves the same sequences, both to 1e-5. FP-RNN's fixed point is unique, and
+/// schedules must agree; FP-Mamba's need not be, and how far they agree is reported.
+template <class Block>
+void schedule(benchmark::State& state, bool unique) {
+    const index B = 32, T = 128, C = state.range(1);
+    fprnn::eigen backend(static_cast<int>(state.range(0)));
+    auto& t = trained<Block>::instance();
+    tensor<std::int32_t> tokens({B, T}), targets({B, T});
+    t.test(tokens, targets, 0);
+    std::vector<fprnn::solution<float>> how, how_whole;
+    const fprnn::chunked own{C, tolerance, ell_max}, whole{fprnn::whole_sequence, tolerance, ell_max};
+    const auto y = t.solve(own, tokens, how, backend), y_whole = t.solve(whole, tokens, how_whole, backend);
+    index agree = 0;
+    for (index i = 0; i < B * T; ++i) {
+        const auto best = [&](const tensor<float>& logits) {
+            return std::max_element(logits.data() + 6 * i, logits.data() + 6 * (i + 1)) - (logits.data() + 6 * i);
+        };
+        agree += best(y) == best(y_whole);
+    }
+    const double agreement = static_cast<double>(agree) / static_cast<double>(B * T);
+    if (share_converged(how, T) < 0.99 || share_converged(how_whole, T) < 0.99 || (unique && agreement < 0.999)) {
+        state.SkipWithError("schedules differ");
+        return;
+    }
+    const bench::yardstick best{"C=T", static_cast<double>(B * T),
+                                [&] { (void)t.solve(whole, tokens, how_whole, backend); }};
+    bench::against(state, best, static_cast<double>(B * T), "S3, trained, [32,128], to 1e-5: tokens",
+                   [&] { (void)t.solve(own, tokens, how, backend); });
+    state.counters["agree"] = agreement;
+    state.counters["evaluations"] = static_cast<double>(how[0].work.evaluations) / static_cast<double>(B * T);
+    state.counters["evaluations_T"] = static_cast<double>(how_whole[0].work.evaluations) / static_cast<double>(B * T);
+}
+
+/// One sequence, token by token with the carry that the last call left.
+void streamed_token(benchmark::State& state) {
+    fprnn::eigen backend(1);
+    const fprnn::layer block(fprnn::models::fp_mamba<4>(), fprnn::sequential({1e-4, 200}));
+    const auto theta = fprnn::init<float>(block, {.d_in = 64, .d_inner = 64, .d_state = 16}, fprnn::seed{0});
+    tensor<float> x({1, 64, 64}), token({1, 1, 64});
+    const fprnn::random_stream random(fprnn::seed{2}, 0);
+    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(random.normal(static_cast<std::uint64_t>(i)));
+    const auto whole = block(theta, x, {}, backend);
+    tensor<float> carry;
+    for (index i = 0; i < 64; ++i) {
+        std::copy_n(&x(0, i, 0), 64, token.data());
+        auto one = block(theta, token, carry, backend);
+        carry = std::move(one.carry);
+        for (index d = 0; d < 64; ++d)
+            if (!(std::abs(one.value[d] - whole.value(0, i, d)) <= 1e-4f * (1 + std::abs(whole.value(0, i, d))))) {
+                state.SkipWithError("streaming differs");
+                return;
+            }
+    }
+    for (auto _ : state) {
+        auto one = block(theta, token, carry, backend);
+        carry = std::move(one.carry);
+    }
+    state.SetLabel("FP-Mamba block, D = 64, N = 16, R = 4, one sequence");
+}
+
+void schedule_fp_rnn(benchmark::State& state) { schedule<decltype(fprnn::models::fp_rnn<4>())>(state, true); }
+void schedule_fp_mamba(benchmark::State& state) { schedule<decltype(fprnn::models::fp_mamba<4>())>(state, false); }
+
+void chunks(benchmark::internal::Benchmark* b) {
+    for (const int C : {1, 4, 16, 64}) b->Args({2, C});
+    b->UseManualTime()->Unit(benchmark::kMillisecond);
+}
+BENCHMARK(schedule_fp_rnn)->Apply(chunks);
+BENCHMARK(schedule_fp_mamba)->Apply(chunks);
+BENCHMARK(streamed_token)->Unit(benchmark::kMicrosecond);
+
+}  // namespace
