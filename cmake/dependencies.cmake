@@ -28,7 +28,6 @@ function(fprnn_dependency package)
     target_include_directories(${arg_TARGET} INTERFACE "${${name}_SOURCE_DIR}${arg_INCLUDE}")
 endfunction()
 
-set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 fprnn_dependency(Eigen3 VERSION 3.4 TARGET Eigen3::Eigen DEBIAN libeigen3-dev
     URL https://gitlab.com/libeigen/eigen/-/archive/3.4.0/eigen-3.4.0.tar.gz
@@ -37,19 +36,25 @@ fprnn_dependency(Random123 TARGET Random123::Random123 DEBIAN librandom123-dev I
     URL https://github.com/DEShawResearch/random123/archive/refs/tags/v1.14.0.tar.gz
     SHA256 effafd8656b18030b2a5b995cd3650c51a7c45052e6e1c21e48b9fa7a59d926e)
 
+# What the headers of io/ include beyond the library itself.
+macro(fprnn_io_dependencies)
+    fprnn_dependency(nlohmann_json TARGET nlohmann_json::nlohmann_json DEBIAN nlohmann-json3-dev INCLUDE /include
+        URL https://github.com/nlohmann/json/releases/download/v3.11.2/json.tar.xz
+        SHA256 8c4b26bf4b422252e13f332bc5e388ec0ab5c3443d24399acb675e68278d341f)
+endmacro()
+
 macro(fprnn_test_dependencies)
+    fprnn_io_dependencies()
     fprnn_dependency(doctest TARGET doctest::doctest DEBIAN doctest-dev
         URL https://github.com/doctest/doctest/archive/refs/tags/v2.4.12.tar.gz
         SHA256 73381c7aa4dee704bd935609668cf41880ea7f19fa0504a200e13b74999c2d70)
 endmacro()
 
 macro(fprnn_example_dependencies)
+    fprnn_io_dependencies()
     fprnn_dependency(CLI11 TARGET CLI11::CLI11 DEBIAN libcli11-dev INCLUDE /include
         URL https://github.com/CLIUtils/CLI11/archive/refs/tags/v2.6.1.tar.gz
         SHA256 377691f3fac2b340f12a2f79f523c780564578ba3d6eaf5238e9f35895d5ba95)
-    fprnn_dependency(nlohmann_json TARGET nlohmann_json::nlohmann_json DEBIAN nlohmann-json3-dev INCLUDE /include
-        URL https://github.com/nlohmann/json/releases/download/v3.11.2/json.tar.xz
-        SHA256 8c4b26bf4b422252e13f332bc5e388ec0ab5c3443d24399acb675e68278d341f)
 endmacro()
 
 # The compiler flags that find fprnn's headers and those of `targets`, for tests that call the compiler themselves.

@@ -23,6 +23,11 @@ if(FPRNN_EXAMPLES)
             set_tests_properties(examples.${name} PROPERTIES LABELS examples TIMEOUT 600)
         endif()
     endforeach()
+    if(FPRNN_TESTS AND TARGET state_tracking)
+        add_test(NAME examples.resume COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/tests/examples/resume.sh"
+                 $<TARGET_FILE:state_tracking>)
+        set_tests_properties(examples.resume PROPERTIES LABELS examples TIMEOUT 600)
+    endif()
 endif()
 
 if(FPRNN_BENCH)
@@ -41,5 +46,14 @@ if(FPRNN_BENCH)
         target_link_libraries(bench_${name} PRIVATE fprnn_own benchmark::benchmark benchmark::benchmark_main)
         set_target_properties(bench_${name} PROPERTIES OUTPUT_NAME ${name}
                               RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+        list(APPEND benchmark_targets bench_${name})
     endforeach()
+    if(benchmarks)
+        fprnn_include_flags(include_flags)
+        set(compile "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 ${include_flags} -c -o /dev/null)
+        add_custom_target(bench_report DEPENDS ${benchmark_targets} USES_TERMINAL VERBATIM
+            COMMAND "${CMAKE_COMMAND}" "-DPROGRAMS=${PROJECT_BINARY_DIR}/bench" "-DSOURCE=${PROJECT_SOURCE_DIR}"
+                    "-DCOMPILE=${compile}" -P "${PROJECT_SOURCE_DIR}/bench/report.cmake"
+            COMMENT "Running the benchmarks for bench/results/cpu.md")
+    endif()
 endif()

@@ -1,6 +1,7 @@
 # Sourced by ./check and ./run: finds what this machine lacks and installs it from Debian's packages.
 #
-#   fprnn_setup YES NO_INSTALL    each 0 or 1; returns 0 when nothing is missing any more, 3 when it stops with the list
+#   fprnn_setup YES NO_INSTALL [FUZZ]    each 0 or 1, FUZZ for what fuzz targets need; returns 0 when nothing is missing
+#                                        any more, 3 when it stops with the list
 
 fprnn_cmake_version=3.25
 
@@ -34,7 +35,13 @@ fprnn_has_compiler() {
         ${CXX:-c++} -std=c++20 -fsyntax-only -x c++ - >/dev/null 2>&1
 }
 
-# The Debian packages of everything that is missing, one a line.
+# libFuzzer comes with the runtime libraries, which clang does not depend on.
+fprnn_has_fuzzer() {
+    printf 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }\n' |
+        clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null >/dev/null 2>&1
+}
+
+# fprnn_missing FUZZ: the Debian packages of everything that is missing, one a line.
 fprnn_missing() {
     fprnn_has_compiler || echo g++
     fprnn_has_cmake || echo cmake
@@ -46,12 +53,15 @@ fprnn_missing() {
     fprnn_has_header nlohmann/json.hpp || echo nlohmann-json3-dev
     fprnn_has_header benchmark/benchmark.h || echo libbenchmark-dev
     command -v gnuplot >/dev/null || echo gnuplot-nox
+    (($1)) && { fprnn_has_fuzzer || printf '%s\n' clang libclang-rt-dev; }
+    command -v doxygen >/dev/null || echo doxygen
+    [[ -e /usr/share/javascript/katex/katex.min.js ]] || echo libjs-katex
 }
 
 fprnn_setup() {
-    local yes=$1 no_install=$2 answer log
+    local yes=$1 no_install=$2 fuzz=${3-0} answer log
     local -a packages as_root=()
-    mapfile -t packages < <(fprnn_missing)
+    mapfile -t packages < <(fprnn_missing "$fuzz")
     ((${#packages[@]})) || return 0
 
     ((EUID == 0)) || as_root=(sudo)
@@ -100,7 +110,7 @@ fprnn_setup() {
     rm -f "$log"
     hash -r
 
-    mapfile -t packages < <(fprnn_missing)
+    mapfile -t packages < <(fprnn_missing "$fuzz")
     if ((${#packages[@]})); then
         echo "fprnn: installed, but still missing or too old: ${packages[*]}" \
             "(needed are a C++20 compiler such as g++ 12 and CMake $fprnn_cmake_version)" >&2
@@ -109,11 +119,11 @@ fprnn_setup() {
     echo "fprnn: installed" >&2
 }
 
-# fprnn_configure PRESET: ccache is used when it is there.
+# fprnn_configure PRESET [OPTIONS]: ccache is used when it is there.
 fprnn_configure() {
     local launcher
     launcher=$(command -v ccache) || launcher=
-    cmake --preset "$1" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher"
+    cmake --preset "$1" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher" "${@:2}"
 }
 
 # fprnn_show_log LOG: what went wrong, without the steps that went well.

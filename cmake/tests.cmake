@@ -37,8 +37,9 @@ list(REMOVE_DUPLICATES folders)
 
 foreach(folder IN LISTS folders)
     add_executable(test_${folder} ${sources_${folder}})
-    target_link_libraries(test_${folder} PRIVATE fprnn_own fprnn_test_main doctest::doctest)
+    target_link_libraries(test_${folder} PRIVATE fprnn_own fprnn_test_main doctest::doctest nlohmann_json::nlohmann_json)
     target_include_directories(test_${folder} PRIVATE tests)
+    target_compile_definitions(test_${folder} PRIVATE "FPRNN_FIXTURES=\"${PROJECT_SOURCE_DIR}/tests/fixtures\"")
     set_target_properties(test_${folder} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
     add_test(NAME test_${folder} COMMAND ${launcher} $<TARGET_FILE:test_${folder}>)
     set_tests_properties(test_${folder} PROPERTIES LABELS ${folder} TIMEOUT 1200
@@ -55,6 +56,7 @@ endif()
 find_program(FPRNN_BASH bash REQUIRED)
 mark_as_advanced(FPRNN_BASH)
 fprnn_include_flags(include_flags)
+fprnn_include_flags(io_flags nlohmann_json::nlohmann_json)
 
 file(GLOB compile_fail_sources CONFIGURE_DEPENDS tests/compile_fail/*.cpp)
 foreach(source IN LISTS compile_fail_sources)
@@ -71,12 +73,14 @@ add_test(NAME layers COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}"
 set_tests_properties(layers PROPERTIES LABELS sources)
 
 add_test(NAME headers COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_headers.sh"
-         "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
+         "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${io_flags})
 set_tests_properties(headers PROPERTIES LABELS sources PROCESSORS 2 TIMEOUT 1200)
 
 add_test(NAME readme COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_readme.sh"
          "${PROJECT_SOURCE_DIR}/README.md" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
 set_tests_properties(readme PROPERTIES LABELS sources)
+
+include(cmake/fuzz.cmake)
 
 # Compile time: what a user waits for. The globs notice when the files appear.
 file(GLOB umbrella CONFIGURE_DEPENDS include/fprnn/fprnn.hpp)
@@ -96,6 +100,8 @@ if(quick_start)
     fprnn_include_flags(example_flags CLI11::CLI11 nlohmann_json::nlohmann_json)
     fprnn_compile_time_test(quick_start 12 "${quick_start}" ${example_flags})
 endif()
+
+include(cmake/consumers.cmake)
 
 # CUDA: compiled, not run. No Eigen directory is named, because CUDA sources include no Eigen.
 if(FPRNN_CUDA_PROBE)
