@@ -60,8 +60,8 @@ __global__ void scan_back(index tokens, index channels, const T* lambda, const T
 }
 
 template <class T>
-__global__ void selective_scan_value(kernel::selective_scan_shape s, const T* A, const T* delta, const T* b,
-                                     const T* c, const T* u, T* H, T* y) {
+__global__ void selective_scan_value(kernel::selective_scan_shape s, const T* A, const T* delta, const T* b, const T* c,
+                                     const T* u, T* H, T* y) {
     const index at = blockIdx.x * s.tokens * s.channels, at_n = blockIdx.x * s.tokens * s.states;
     kernel::selective_scan<team<T>>(s, A, delta + at, b + at_n, c + at_n, u + at,
                                     H + blockIdx.x * s.states * s.channels, y + at);
@@ -121,11 +121,11 @@ inline constexpr bool is_chain<chain::argument<I>> = true;
 template <int N, int D>
 inline constexpr bool is_chain<chain::constant<N, D>> = true;
 template <class A, class B>
-inline constexpr bool is_chain<chain::add<A, B>> = is_chain<A> && is_chain<B>;
+inline constexpr bool is_chain<chain::add<A, B>> = (is_chain<A> && is_chain<B>);
 template <class A, class B>
-inline constexpr bool is_chain<chain::subtract<A, B>> = is_chain<A> && is_chain<B>;
+inline constexpr bool is_chain<chain::subtract<A, B>> = (is_chain<A> && is_chain<B>);
 template <class A, class B>
-inline constexpr bool is_chain<chain::multiply<A, B>> = is_chain<A> && is_chain<B>;
+inline constexpr bool is_chain<chain::multiply<A, B>> = (is_chain<A> && is_chain<B>);
 template <class F, class A>
 inline constexpr bool is_chain<chain::apply<F, A>> = is_chain<A>;
 

@@ -230,7 +230,8 @@ TEST_CASE("checkpoint: of another model, the first array that does not fit is na
         return refusal(encode_checkpoint(training_state<float>(theta, options), configuration));
     };
     CHECK(of([](auto&) {}) == "file: array 'theta.scalar': expected F32 [], got nothing");
-    CHECK(of([](auto& t) { t.add({"scalar", {1}, {}}); }) == "file: array 'theta.scalar': expected F32 [], got F32 [1]");
+    const auto scalar_as_vector = [](auto& t) { t.add({"scalar", {1}, {}}); };
+    CHECK(of(scalar_as_vector) == "file: array 'theta.scalar': expected F32 [], got F32 [1]");
     CHECK(of([](auto& t) {
               t.add({"scalar", {}, {}});
               t.add({"more", {}, {}});

@@ -349,8 +349,8 @@ TEST_CASE("tokens and targets of different shapes are refused with both shapes")
     fprnn::tensor<std::int32_t> tokens({2, 3}), targets({3, 2}), flat(fprnn::shape{6});
     CHECK_THROWS_WITH_AS(problem(tokens, targets, 0),
                          "word_problem: tokens and targets must both be [B,T], got [2,3] and [3,2]", argument_error);
-    CHECK_THROWS_WITH_AS(problem(flat, flat, 0),
-                         "word_problem: tokens and targets must both be [B,T], got [6] and [6]", argument_error);
+    CHECK_THROWS_WITH_AS(problem(flat, flat, 0), "word_problem: tokens and targets must both be [B,T], got [6] and [6]",
+                         argument_error);
 }
 
 }  // namespace

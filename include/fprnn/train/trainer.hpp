@@ -91,8 +91,8 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         if (!std::isfinite(outcome.loss)) {
             const auto [name, value] = largest_parameter(theta);
             // Back to the parameters whose loss was finite; these already gave one that is not.
-            return not_finite("the loss is " + detail::number_text(outcome.loss) + "; the largest parameter is '" + name +
-                              "' with " + detail::number_text(value));
+            return not_finite("the loss is " + detail::number_text(outcome.loss) + "; the largest parameter is '" +
+                              name + "' with " + detail::number_text(value));
         }
         memory.last_good = theta;
         memory.last_good_steps = memory.steps;

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# check_format.sh ROOT CLANG_FORMAT: every C++ and CUDA source below ROOT is as .clang-format would write it.
+set -u
+cd "$1" || exit 1
+mapfile -d '' sources < <(find include cuda tests examples bench docs -type f \
+    \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 2>/dev/null | sort -z)
+((${#sources[@]})) || { echo "no sources below $1"; exit 1; }
+printf '%s\0' "${sources[@]}" | xargs -0 -n 20 -P 2 "$2" --dry-run -Werror --fcolor-diagnostics 2>&1 || {
+    echo "^^^ these lines are not as .clang-format says; $2 -i FILE writes them so"
+    exit 1
+}
+echo "${#sources[@]} sources are formatted"
