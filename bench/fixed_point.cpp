@@ -109,7 +109,8 @@ void schedule_fp_mamba(benchmark::State& state) { schedule<decltype(fprnn::model
 
 void chunks(benchmark::internal::Benchmark* b) {
     for (const int C : {1, 4, 16, 64}) b->Args({2, C});
-    b->UseManualTime()->Unit(benchmark::kMillisecond);
+    // C = T takes seconds, and every run of a schedule is followed by one of it.
+    b->UseManualTime()->Unit(benchmark::kMillisecond)->Iterations(5);
 }
 BENCHMARK(schedule_fp_rnn)->Apply(chunks);
 BENCHMARK(schedule_fp_mamba)->Apply(chunks);

@@ -1,7 +1,7 @@
 # Sourced by ./check and ./run: finds what this machine lacks and installs it from Debian's packages.
 #
-#   fprnn_setup YES NO_INSTALL [FUZZ]    each 0 or 1, FUZZ for what fuzz targets need; returns 0 when nothing is missing
-#                                        any more, 3 when it stops with the list
+#   fprnn_setup YES NO_INSTALL [CLANG]   each 0 or 1, CLANG for what fuzz targets and the sources' checks need; returns 0
+#                                        when nothing is missing any more, 3 when it stops with the list
 
 fprnn_cmake_version=3.25
 
@@ -41,7 +41,7 @@ fprnn_has_fuzzer() {
         clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null >/dev/null 2>&1
 }
 
-# fprnn_missing FUZZ: the Debian packages of everything that is missing, one a line.
+# fprnn_missing CLANG: the Debian packages of everything that is missing, one a line.
 fprnn_missing() {
     fprnn_has_compiler || echo g++
     fprnn_has_cmake || echo cmake
@@ -53,15 +53,19 @@ fprnn_missing() {
     fprnn_has_header nlohmann/json.hpp || echo nlohmann-json3-dev
     fprnn_has_header benchmark/benchmark.h || echo libbenchmark-dev
     command -v gnuplot >/dev/null || echo gnuplot-nox
-    (($1)) && { fprnn_has_fuzzer || printf '%s\n' clang libclang-rt-dev; }
+    if (($1)); then
+        fprnn_has_fuzzer || printf '%s\n' clang libclang-rt-dev
+        command -v clang-format >/dev/null || echo clang-format
+        command -v clang-tidy >/dev/null || echo clang-tidy
+    fi
     command -v doxygen >/dev/null || echo doxygen
     [[ -e /usr/share/javascript/katex/katex.min.js ]] || echo libjs-katex
 }
 
 fprnn_setup() {
-    local yes=$1 no_install=$2 fuzz=${3-0} answer log
+    local yes=$1 no_install=$2 clang=${3-0} answer log
     local -a packages as_root=()
-    mapfile -t packages < <(fprnn_missing "$fuzz")
+    mapfile -t packages < <(fprnn_missing "$clang")
     ((${#packages[@]})) || return 0
 
     ((EUID == 0)) || as_root=(sudo)
@@ -110,7 +114,7 @@ fprnn_setup() {
     rm -f "$log"
     hash -r
 
-    mapfile -t packages < <(fprnn_missing "$fuzz")
+    mapfile -t packages < <(fprnn_missing "$clang")
     if ((${#packages[@]})); then
         echo "fprnn: installed, but still missing or too old: ${packages[*]}" \
             "(needed are a C++20 compiler such as g++ 12 and CMake $fprnn_cmake_version)" >&2
@@ -119,11 +123,12 @@ fprnn_setup() {
     echo "fprnn: installed" >&2
 }
 
-# fprnn_configure PRESET [OPTIONS]: ccache is used when it is there.
+# fprnn_configure PRESET [OPTIONS]: ccache is used when it is there, and then sees each source whole.
 fprnn_configure() {
     local launcher
     launcher=$(command -v ccache) || launcher=
-    cmake --preset "$1" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher" "${@:2}"
+    cmake --preset "$1" "-DCMAKE_CXX_COMPILER_LAUNCHER=$launcher" \
+        "-DCMAKE_DISABLE_PRECOMPILE_HEADERS=$([[ $launcher ]] && echo ON || echo OFF)" "${@:2}"
 }
 
 # fprnn_show_log LOG: what went wrong, without the steps that went well.

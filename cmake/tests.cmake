@@ -13,6 +13,12 @@ endfunction()
 add_library(fprnn_test_main OBJECT tests/main.cpp)
 target_link_libraries(fprnn_test_main PRIVATE fprnn_own doctest::doctest)
 
+# Read once instead of by each test, which still names what it uses: CMAKE_DISABLE_PRECOMPILE_HEADERS shows it.
+file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "")
+add_library(fprnn_test_headers OBJECT "${PROJECT_BINARY_DIR}/test_headers.cpp")
+target_link_libraries(fprnn_test_headers PRIVATE fprnn_own doctest::doctest)
+target_precompile_headers(fprnn_test_headers PRIVATE <fprnn/fprnn.hpp> <doctest/doctest.h>)
+
 set(launcher "")
 if(FPRNN_SANITIZE MATCHES "thread")
     # ThreadSanitizer of GCC 12 cannot place its shadow memory under 32 bits of address randomisation.
@@ -39,6 +45,7 @@ foreach(folder IN LISTS folders)
     add_executable(test_${folder} ${sources_${folder}})
     target_link_libraries(test_${folder} PRIVATE fprnn_own fprnn_test_main doctest::doctest nlohmann_json::nlohmann_json)
     target_include_directories(test_${folder} PRIVATE tests)
+    target_precompile_headers(test_${folder} REUSE_FROM fprnn_test_headers)
     target_compile_definitions(test_${folder} PRIVATE "FPRNN_FIXTURES=\"${PROJECT_SOURCE_DIR}/tests/fixtures\"")
     set_target_properties(test_${folder} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
     add_test(NAME test_${folder} COMMAND ${launcher} $<TARGET_FILE:test_${folder}>)
@@ -80,6 +87,7 @@ add_test(NAME readme COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_
          "${PROJECT_SOURCE_DIR}/README.md" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
 set_tests_properties(readme PROPERTIES LABELS sources)
 
+include(cmake/lint.cmake)
 include(cmake/fuzz.cmake)
 
 # Compile time: what a user waits for. The globs notice when the files appear.

@@ -21,7 +21,7 @@ public:
     explicit thread_pool(int threads) {
         require(threads >= 1, "thread_pool",
                 [&] { return "threads must be at least 1, got " + std::to_string(threads); });
-        for (int i = 1; i < threads; ++i) workers_.emplace_back([this](std::stop_token stop) { serve(stop); });
+        for (int i = 1; i < threads; ++i) workers_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
     }
     thread_pool(const thread_pool&) = delete;
     thread_pool& operator=(const thread_pool&) = delete;
@@ -80,7 +80,7 @@ private:
         }
     };
 
-    void serve(std::stop_token stop) {
+    void serve(const std::stop_token& stop) {
         std::uint64_t seen = 0;
         std::unique_lock lock(mutex_);
         while (wake_.wait(lock, stop, [&] { return generation_ != seen; })) {

@@ -48,8 +48,11 @@ public:
 
     std::string to_string() const {
         std::string text = "[";
-        for (int i = 0; i < rank_; ++i) text += (i ? "," : "") + std::to_string((*this)[i]);
-        return text + "]";
+        for (int i = 0; i < rank_; ++i) {
+            if (i > 0) text += ',';
+            text += std::to_string((*this)[i]);
+        }
+        return text + ']';
     }
 
     friend bool operator==(const shape&, const shape&) = default;

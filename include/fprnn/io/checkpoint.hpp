@@ -40,7 +40,7 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const
                                       const nlohmann::ordered_json& configuration) {
     char step[32];
     std::snprintf(step, sizeof step, "%08lld", static_cast<long long>(state.steps));
-    const std::filesystem::path path =
+    std::filesystem::path path =
         folder / (std::string(detail::checkpoint_stem) + step + std::string(detail::checkpoint_ending));
     write_file(path, encode_checkpoint(state, configuration));
 

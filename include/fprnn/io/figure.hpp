@@ -43,7 +43,7 @@ inline std::string find_program(const std::string& name) {
     const char* path = std::getenv("PATH");
     std::istringstream folders(path ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+        std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
         if (::access(candidate.c_str(), X_OK) == 0) return candidate;
     }
     return {};
@@ -60,7 +60,7 @@ inline std::string gnuplot_script(const figure& f, const std::string& name) {
     s.precision(7);
     s << "# gnuplot " << name << ".gp\n"
       << "set encoding utf8\n";
-    double low = INFINITY, high = -INFINITY;
+    double low = HUGE_VAL, high = -HUGE_VAL;
     for (std::size_t i = 0; i < f.curves.size(); ++i) {
         s << "$curve" << i << " << EOD\n";
         for (std::size_t j = 0; j < f.curves[i].x.size(); ++j) {

@@ -21,7 +21,7 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 /// What an .npy file can hold here.
 template <class T>
-inline constexpr std::string_view npy_descr = "";
+inline constexpr std::string_view npy_descr{};
 template <>
 inline constexpr std::string_view npy_descr<float> = "<f4";
 template <>

@@ -18,7 +18,7 @@ static_assert(std::endian::native == std::endian::little, "files are little-endi
 
 /// The dtype of T, as the format names it.
 template <class T>
-inline constexpr std::string_view dtype_of = "";
+inline constexpr std::string_view dtype_of{};
 template <>
 inline constexpr std::string_view dtype_of<float> = "F32";
 template <>

@@ -83,6 +83,7 @@ inline std::optional<convergence_summary> summarise(const std::vector<const conv
 template <class T>
 std::optional<convergence_summary> summarise(const std::vector<solution<T>>& layers, index length) {
     std::vector<const convergence*> all;
+    all.reserve(layers.size());
     for (const auto& s : layers) all.push_back(&s);
     return summarise(all, length);
 }
@@ -119,6 +120,7 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
         for (const auto& s : how) reached.push_back(s);
     }
     std::vector<const fprnn::convergence*> all;
+    all.reserve(reached.size());
     for (const auto& c : reached) all.push_back(&c);
     const accuracies accuracy = measure_accuracy(correct, sequences, length);
     return {length, sequences, accuracy, summarise(all, length), std::move(correct)};
