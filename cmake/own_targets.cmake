@@ -6,9 +6,10 @@ add_library(fprnn_warnings INTERFACE)
 target_compile_options(fprnn_warnings INTERFACE ${FPRNN_WARNINGS})
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 14)
     # Three false alarms of GCC's optimiser. Bugs 105329 and 105651: "literal" + std::string is reported as overlapping
-    # memory, or as a pointer past the end, when it is inlined. And at -O3 -march=native a vectorised loop over a small array counts as writing whole
-    # vectors, whatever its trip count. AddressSanitizer watches for the real thing. Bug 105593: the AVX-512 intrinsics of
-    # GCC 12 begin with an undefined register, which counts as a variable that is read before it is set.
+    # memory, or as a pointer past the end, when it is inlined. And at -O3 -march=native a vectorised loop over a small
+    # array counts as writing whole vectors, whatever its trip count. AddressSanitizer watches for the real thing. Bug
+    # 105593: the AVX-512 intrinsics of GCC 12 begin with an undefined register, which counts as a variable that is read
+    # before it is set.
     target_compile_options(fprnn_warnings INTERFACE -Wno-restrict -Wno-array-bounds -Wno-stringop-overflow
                                                     -Wno-uninitialized -Wno-maybe-uninitialized)
 endif()
