@@ -42,7 +42,8 @@ concept team_of = requires(index n) {
 ///     multiply(Y, X, W, overwrite)       Y = X Wᵀ or Y += X Wᵀ        X [r,k], W [n,k], Y [r,n]
 ///     multiply_back(X̄, Ȳ, W, overwrite)  X̄ = Ȳ W or X̄ += Ȳ W
 ///     multiply_weights(W̄, Ȳ, X)          W̄ += Ȳᵀ X
-///     for_each(n, body)                  body(i) for i in [0,n), on any thread
+///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))
+///     threads()                          that a loop runs on at most
 template <class B, class T>
 concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, index n) {
     requires team_of<typename B::template team<T>, T>;
@@ -51,6 +52,8 @@ concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, index
     B::multiply_back(y, x, x, true);
     B::multiply_weights(y, x, x);
     backend.for_each(n, [](index) {});
+    backend.for_each(n, [](index, index) {});
+    { backend.threads() } -> std::convertible_to<index>;
 };
 
 }  // namespace fprnn

@@ -4,6 +4,7 @@
 #include <fprnn/core/math.hpp>
 
 #include <cmath>
+#include <type_traits>
 
 namespace fprnn {
 
@@ -81,9 +82,15 @@ struct reference {
                     w_bar.data[n * w_bar.stride + k] += y_bar.data[r * y_bar.stride + n] * x.data[r * x.stride + k];
     }
 
+    static constexpr int threads() { return 1; }
     template <class Body>
     void for_each(index n, Body&& body) {
-        for (index i = 0; i < n; ++i) body(i);
+        for (index i = 0; i < n; ++i) {
+            if constexpr (std::is_invocable_v<Body&, index, index>)
+                body(i, 0);
+            else
+                body(i);
+        }
     }
 };
 
