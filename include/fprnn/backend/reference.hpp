@@ -54,7 +54,7 @@ struct reference {
     using team = serial_team<T>;
 
     template <class T>
-    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite) {
+    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> = {}) {
         for (index r = 0; r < y.rows; ++r)
             for (index n = 0; n < y.columns; ++n) {
                 T sum = overwrite ? T(0) : y.data[r * y.stride + n];
@@ -64,7 +64,7 @@ struct reference {
     }
 
     template <class T>
-    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite) {
+    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite, view<T> = {}) {
         for (index r = 0; r < x_bar.rows; ++r)
             for (index k = 0; k < x_bar.columns; ++k) {
                 T sum = overwrite ? T(0) : x_bar.data[r * x_bar.stride + k];
@@ -75,11 +75,16 @@ struct reference {
     }
 
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x) {
+    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> = {}) {
         for (index n = 0; n < w_bar.rows; ++n)
             for (index k = 0; k < w_bar.columns; ++k)
                 for (index r = 0; r < x.rows; ++r)
                     w_bar.data[n * w_bar.stride + k] += y_bar.data[r * y_bar.stride + n] * x.data[r * x.stride + k];
+    }
+
+    template <class T>
+    static constexpr index packing_size(index, index, index) {
+        return 0;
     }
 
     static constexpr int threads() { return 1; }
