@@ -29,17 +29,18 @@ struct timed_eigen : eigen {
         flops += 2.0 * static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns);
     }
     template <class T>
-    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite) {
-        measure<>([&] { eigen::multiply<T>(y, x, w, overwrite); }, y, x);
+    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing) {
+        measure<>([&] { eigen::multiply<T>(y, x, w, overwrite, packing); }, y, x);
     }
     template <class T>
-    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite) {
-        measure<>([&] { eigen::multiply_back<T>(x_bar, y_bar, w, overwrite); }, x_bar, y_bar);
+    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite,
+                              view<T> packing) {
+        measure<>([&] { eigen::multiply_back<T>(x_bar, y_bar, w, overwrite, packing); }, x_bar, y_bar);
     }
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x) {
+    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing) {
         const matrix<const T> rows{y_bar.data, y_bar.columns, y_bar.rows, y_bar.stride};
-        measure<>([&] { eigen::multiply_weights<T>(w_bar, y_bar, x); }, w_bar, rows);
+        measure<>([&] { eigen::multiply_weights<T>(w_bar, y_bar, x, packing); }, w_bar, rows);
     }
 };
 
@@ -55,16 +56,14 @@ public:
     void step() {
         problem_(in_, out_, first_);
         first_ += batch;
-        tape<float, Backend> t(theta_, backend_);
-        cross_entropy_result<float> result;
+        tape_.clear();
         const variable loss =
-            cross_entropy(t, model_(t, std::as_const(in_).view(), &how_), std::as_const(out_).view(), &result);
-        auto gradient = t.gradient(loss);
-        clip_by_global_norm(gradient, 1.0);
-        optimiser_.step(theta_, gradient);
-        loss_ = result.loss;
+            cross_entropy(tape_, model_(tape_, std::as_const(in_).view(), &how_), std::as_const(out_).view(), &result_);
+        tape_.gradient(loss);
+        clip_by_global_norm(tape_.parameter_bars(), 1.0);
+        optimiser_.step(theta_, tape_.parameter_bars());
     }
-    bool learns() const { return loss_ > 0 && loss_ < 2.4; }
+    bool learns() const { return result_.loss > 0 && result_.loss < 2.4; }
     double evaluations() const { return static_cast<double>(how_[0].work.evaluations) / tokens_per_step; }
 
 private:
@@ -76,7 +75,8 @@ private:
     tensor<std::int32_t> in_{shape{batch, tokens}}, out_{shape{batch, tokens}};
     std::uint64_t first_ = 0;
     std::vector<solution<float>> how_;
-    double loss_ = 0;
+    tape<float, Backend> tape_{theta_, backend_};
+    cross_entropy_result<float> result_;
 };
 
 /// Floating-point operations of a step's products, counted where they are done.

@@ -1,5 +1,7 @@
 #include <ops/checks.hpp>
 
+#include <array>
+
 namespace {
 
 using checks::random;
@@ -103,6 +105,29 @@ TEST_CASE_TEMPLATE("multiply: in tiles of 16 rows a row's bits do not depend on 
                 CHECK_MESSAGE(same, "k = " << k << ", n = " << n << ", row " << r);
             }
         }
+}
+
+TEST_CASE_TEMPLATE("multiply: products in packing memory of their own have the bits of those without", T, float,
+                   double) {
+    for (const auto [r, n, k] : {std::array<index, 3>{800, 150, 170}, {16, 700, 300}, {32, 2, 40'000}, {48, 5, 7}}) {
+        tensor<T> packing({eigen::packing_size<T>(r, n, k)});
+        const block<T> x(r, k, 1), w(n, k, 2);
+        for (const bool overwrite : {true, false}) {
+            block<T> y(r, n, 3), x_bar(r, k, 4), w_bar(n, k, 5);
+            auto y_packed = y, x_packed = x_bar, w_packed = w_bar;
+            eigen::multiply(y.write(), x.read(), w.read(), overwrite);
+            eigen::multiply(y_packed.write(), x.read(), w.read(), overwrite, packing.view());
+            eigen::multiply_back(x_bar.write(), y.read(), w.read(), overwrite);
+            eigen::multiply_back(x_packed.write(), y.read(), w.read(), overwrite, packing.view());
+            eigen::multiply_weights(w_bar.write(), y.read(), x.read());
+            eigen::multiply_weights(w_packed.write(), y.read(), x.read(), packing.view());
+            CHECK(checks::same_bits(y.memory.data(), y_packed.memory.data(), y.memory.size()));
+            CHECK(checks::same_bits(x_bar.memory.data(), x_packed.memory.data(), x_bar.memory.size()));
+            CHECK(checks::same_bits(w_bar.memory.data(), w_packed.memory.data(), w_bar.memory.size()));
+        }
+    }
+    CHECK(eigen::packing_size<T>(800, 150, 170) > 0);
+    CHECK(eigen::packing_size<T>(48, 5, 7) == 0);  // on the stack
 }
 
 TEST_CASE("eigen: copies share their threads, and every index is visited once") {

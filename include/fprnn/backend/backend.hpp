@@ -39,18 +39,23 @@ concept team_of = requires(index n) {
 /// the number of threads nor on the other sequences of the batch, because every product has the same number of rows and
 /// every tile is processed in one fixed order.
 ///
-///     multiply(Y, X, W, overwrite)       Y = X Wᵀ or Y += X Wᵀ        X [r,k], W [n,k], Y [r,n]
-///     multiply_back(X̄, Ȳ, W, overwrite)  X̄ = Ȳ W or X̄ += Ȳ W
-///     multiply_weights(W̄, Ȳ, X)          W̄ += Ȳᵀ X
-///     for_each(n, body)                  body(i) for i in [0,n), on any thread
+///     multiply(Y, X, W, overwrite, packing)       Y = X Wᵀ or Y += X Wᵀ        X [r,k], W [n,k], Y [r,n]
+///     multiply_back(X̄, Ȳ, W, overwrite, packing)  X̄ = Ȳ W or X̄ += Ȳ W
+///     multiply_weights(W̄, Ȳ, X, packing)          W̄ += Ȳᵀ X
+///     packing_size<T>(r, n, k)           numbers of `packing`, memory that these products would otherwise take from the heap
+///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))
+///     threads()                          that a loop runs on at most
 template <class B, class T>
-concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, index n) {
+concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, index n, view<T> packing) {
     requires team_of<typename B::template team<T>, T>;
     { B::tile } -> std::convertible_to<index>;
-    B::multiply(y, x, x, true);
-    B::multiply_back(y, x, x, true);
-    B::multiply_weights(y, x, x);
+    B::multiply(y, x, x, true, packing);
+    B::multiply_back(y, x, x, true, packing);
+    B::multiply_weights(y, x, x, packing);
+    { B::template packing_size<T>(n, n, n) } -> std::convertible_to<index>;
     backend.for_each(n, [](index) {});
+    backend.for_each(n, [](index, index) {});
+    { backend.threads() } -> std::convertible_to<index>;
 };
 
 }  // namespace fprnn

@@ -5,6 +5,7 @@
 
 #include <Eigen/Core>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <thread>
@@ -140,6 +141,36 @@ struct pack_team {
     }
 };
 
+/// How Eigen cuts a product [m,k] [k,n] into blocks that it packs. Blocks beyond the limit of its stack arrays would come
+/// from the heap, product after product.
+template <class T>
+class product_blocks : public Eigen::internal::level3_blocking<T, T> {
+public:
+    /// Whether blocks can be larger than that limit.
+    static bool needed(index m, index n, index k) { return std::max(m, n) * k > limit; }
+
+    product_blocks(index m, index n, index k) {
+        this->m_mc = m;
+        this->m_nc = n;
+        this->m_kc = k;
+        Eigen::internal::computeProductBlockingSizes<T, T, 1>(this->m_kc, this->m_mc, this->m_nc, Eigen::Index(1));
+    }
+    index size() const { return size_of_A() + this->m_nc * this->m_kc; }
+    void use(T* memory) {
+        this->m_blockA = memory;
+        this->m_blockB = memory + size_of_A();
+    }
+
+private:
+    static constexpr index limit = EIGEN_STACK_ALLOCATION_LIMIT / sizeof(T);
+
+    /// Whole cache lines, so that B is aligned as well.
+    index size_of_A() const {
+        constexpr index line = 64 / static_cast<index>(sizeof(T));
+        return (this->m_mc * this->m_kc + line - 1) / line * line;
+    }
+};
+
 /// Eigen's packets and matrix products on the threads of a pool. The pool is shared by copies.
 class eigen {
 public:
@@ -161,22 +192,25 @@ public:
     int threads() const { return pool_->threads(); }
 
     template <class T>
-    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite) {
-        if (overwrite)
-            columns(y).noalias() = columns(w).transpose() * columns(x);
-        else
-            columns(y).noalias() += columns(w).transpose() * columns(x);
+    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing = {}) {
+        product(columns(y), columns(w).transpose(), columns(x), overwrite, packing);
     }
     template <class T>
-    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite) {
-        if (overwrite)
-            columns(x_bar).noalias() = columns(w) * columns(y_bar);
-        else
-            columns(x_bar).noalias() += columns(w) * columns(y_bar);
+    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite,
+                              view<T> packing = {}) {
+        product(columns(x_bar), columns(w), columns(y_bar), overwrite, packing);
     }
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x) {
-        columns(w_bar).noalias() += columns(x) * columns(y_bar).transpose();
+    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing = {}) {
+        product(columns(w_bar), columns(x), columns(y_bar).transpose(), false, packing);
+    }
+    template <class T>
+    static index packing_size(index r, index n, index k) {
+        const auto size = [](index rows, index cols, index depth) {
+            using blocks = product_blocks<T>;
+            return blocks::needed(rows, cols, depth) ? blocks(rows, cols, depth).size() : 0;
+        };
+        return std::max({size(n, r, k), size(k, r, n), size(k, n, r)});
     }
 
     template <class Body>
@@ -199,6 +233,32 @@ private:
         using target = std::conditional_t<std::is_const_v<T>, const dense<T>, dense<T>>;
         return Eigen::Map<target, Eigen::Unaligned, Eigen::OuterStride<>>(m.data, m.columns, m.rows,
                                                                           Eigen::OuterStride<>(m.stride));
+    }
+
+    /// C = A B or C += A B, in `packing` where Eigen would take memory from the heap: the same blocks and bits.
+    template <class C, class A, class B, class T>
+    static void product(C c, const A& a, const B& b, bool overwrite, view<T> packing) {
+        const index m = c.rows(), n = c.cols(), k = a.cols();
+        if (m > 1 && n > 1 && product_blocks<T>::needed(m, n, k)) {
+            product_blocks<T> blocks(m, n, k);
+            if (blocks.size() <= packing.size()) {
+                blocks.use(packing.data());
+                if (overwrite) c.setZero();
+                constexpr int row_major = Eigen::RowMajor, column_major = Eigen::ColMajor;
+                Eigen::internal::general_matrix_matrix_product<
+                    Eigen::Index, T, A::IsRowMajor ? row_major : column_major, false, T,
+                    B::IsRowMajor ? row_major : column_major, false, column_major, 1>::run(m, n, k, a.data(),
+                                                                                           a.outerStride(), b.data(),
+                                                                                           b.outerStride(), c.data(), 1,
+                                                                                           c.outerStride(), T(1),
+                                                                                           blocks);
+                return;
+            }
+        }
+        if (overwrite)
+            c.noalias() = a * b;
+        else
+            c.noalias() += a * b;
     }
 
     std::shared_ptr<thread_pool> pool_;

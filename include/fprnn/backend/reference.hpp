@@ -4,6 +4,7 @@
 #include <fprnn/core/math.hpp>
 
 #include <cmath>
+#include <type_traits>
 
 namespace fprnn {
 
@@ -53,7 +54,7 @@ struct reference {
     using team = serial_team<T>;
 
     template <class T>
-    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite) {
+    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> = {}) {
         for (index r = 0; r < y.rows; ++r)
             for (index n = 0; n < y.columns; ++n) {
                 T sum = overwrite ? T(0) : y.data[r * y.stride + n];
@@ -63,7 +64,7 @@ struct reference {
     }
 
     template <class T>
-    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite) {
+    static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite, view<T> = {}) {
         for (index r = 0; r < x_bar.rows; ++r)
             for (index k = 0; k < x_bar.columns; ++k) {
                 T sum = overwrite ? T(0) : x_bar.data[r * x_bar.stride + k];
@@ -74,16 +75,27 @@ struct reference {
     }
 
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x) {
+    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> = {}) {
         for (index n = 0; n < w_bar.rows; ++n)
             for (index k = 0; k < w_bar.columns; ++k)
                 for (index r = 0; r < x.rows; ++r)
                     w_bar.data[n * w_bar.stride + k] += y_bar.data[r * y_bar.stride + n] * x.data[r * x.stride + k];
     }
 
+    template <class T>
+    static constexpr index packing_size(index, index, index) {
+        return 0;
+    }
+
+    static constexpr int threads() { return 1; }
     template <class Body>
     void for_each(index n, Body&& body) {
-        for (index i = 0; i < n; ++i) body(i);
+        for (index i = 0; i < n; ++i) {
+            if constexpr (std::is_invocable_v<Body&, index, index>)
+                body(i, 0);
+            else
+                body(i);
+        }
     }
 };
 

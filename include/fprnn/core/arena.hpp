@@ -29,10 +29,23 @@ private:
     index used_ = 0;
 };
 
-/// Buffers that are used again, the smallest that fits first: after the first step of a training loop no memory is asked for.
+/// Buffers that are used again, the smallest that fits first. Leases that are taken and given back in the same order and
+/// sizes as once before ask for no memory: what they held then is at hand, or something larger.
 template <class T>
 class scratch_pool {
 public:
+    /// The one that all layers share.
+    static scratch_pool& shared() {
+        static auto& pool = *new scratch_pool;  // never destroyed: records may outlive everything static
+        return pool;
+    }
+    /// Frees the buffers that are not leased.
+    void clear() {
+        std::lock_guard lock(mutex_);
+        free_.clear();
+        if (leased_ == 0) free_.shrink_to_fit();
+    }
+
     /// A buffer of at least n numbers, not initialised, given back at the end of its life.
     class lease {
     public:
@@ -49,33 +62,33 @@ public:
 
 private:
     buffer<T> take(std::size_t n) {
+        std::lock_guard lock(mutex_);
         buffer<T> memory;
-        {
-            std::lock_guard lock(mutex_);
+        if (free_.empty()) {
+            free_.reserve(leased_ + 1);  // here, because giving back must not fail
+        } else {
             auto best = free_.end();
             for (auto it = free_.begin(); it != free_.end(); ++it)
                 if (it->size() >= n && (best == free_.end() || it->size() < best->size())) best = it;
-            if (best == free_.end() && !free_.empty())
+            if (best == free_.end())
                 best = std::max_element(free_.begin(), free_.end(),
                                         [](const auto& a, const auto& b) { return a.size() < b.size(); });
-            if (best != free_.end()) {
-                memory = std::move(*best);
-                free_.erase(best);
-            }
+            memory = std::move(*best);
+            free_.erase(best);
         }
-        if (memory.size() < n) {
-            memory.clear();
-            memory.resize(n);
-        }
+        if (memory.size() < n) memory = buffer<T>(n);
+        ++leased_;
         return memory;
     }
     void give(buffer<T> memory) {
         std::lock_guard lock(mutex_);
+        --leased_;
         free_.push_back(std::move(memory));
     }
 
     std::mutex mutex_;
     std::vector<buffer<T>> free_;
+    std::size_t leased_ = 0;
 };
 
 }  // namespace fprnn

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <stop_token>
 #include <thread>
+#include <type_traits>
 #include <vector>
 
 namespace fprnn {
@@ -28,18 +29,19 @@ public:
 
     int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
-    /// Calls body(i) for every i in [0,n), the caller taking part. Returns when all are done and rethrows the first
-    /// exception; indices not begun by then are skipped. Loops of several callers run one after the other; a loop inside
-    /// of a loop runs on its own thread alone.
+    /// Calls body(i), or body(i, thread), for every i in [0,n), the caller taking part. Threads are numbered from 0 as they
+    /// join the loop, so `thread` is below min(n, threads()). Returns when all are done and rethrows the first exception;
+    /// indices not begun by then are skipped. Loops of several callers run one after the other; a loop inside of a loop
+    /// runs on its own thread alone.
     template <class Body>
     void for_each(index n, Body&& body) {
         if (n <= 0) return;
         if (workers_.empty() || n == 1 || inside) {
-            for (index i = 0; i < n; ++i) body(i);
+            for (index i = 0; i < n; ++i) call(body, i, 0);
             return;
         }
         loop work{n, const_cast<void*>(static_cast<const void*>(std::addressof(body))),
-                  [](void* f, index i) { (*static_cast<std::remove_reference_t<Body>*>(f))(i); }};
+                  [](void* f, index i, index t) { call(*static_cast<std::remove_reference_t<Body>*>(f), i, t); }};
         std::lock_guard one_at_a_time(callers_);
         {
             std::lock_guard lock(mutex_);
@@ -56,20 +58,32 @@ public:
         if (work.failure) std::rethrow_exception(work.failure);
     }
 
+    /// body(i, thread), or body(i) where that is all it takes.
+    template <class Body>
+    static void call(Body& body, index i, index thread) {
+        if constexpr (std::is_invocable_v<Body&, index, index>)
+            body(i, thread);
+        else
+            body(i);
+    }
+
 private:
     struct loop {
         index n;
         void* body;
-        void (*call)(void*, index);
+        void (*call)(void*, index, index);
         std::atomic<index> next{0};
+        std::atomic<index> joined{0};
         std::mutex failure_mutex{};
         std::exception_ptr failure{};
 
         void run() {
             inside = true;
+            index thread = -1;  // numbered when it has an index, so that there are no more numbers than indices
             for (index i = next.fetch_add(1); i < n; i = next.fetch_add(1)) {
+                if (thread < 0) thread = joined.fetch_add(1);
                 try {
-                    call(body, i);
+                    call(body, i, thread);
                 } catch (...) {
                     std::lock_guard lock(failure_mutex);
                     if (!failure) failure = std::current_exception();

@@ -110,6 +110,11 @@ public:
     const T& operator()(index i, index j, index k) const { return view()(i, j, k); }
 
     void fill(T value) { std::fill(data_.begin(), data_.end(), value); }
+    /// Becomes a tensor of zeros of this shape, in the memory that it has where that suffices.
+    void assign(fprnn::shape extents) {
+        data_.assign(static_cast<std::size_t>(extents.count()), T(0));
+        shape_ = extents;
+    }
 
 private:
     fprnn::shape shape_{0};

@@ -24,6 +24,8 @@ struct dims {
     index d_state = 1;  ///< N, rows of a matrix state
     index d_out = 1;    ///< channels of an output that is neither
 
+    friend bool operator==(const dims&, const dims&) = default;
+
     void validate() const {
         const auto positive = [](const char* name, index value) {
             require(value >= 1, "init",

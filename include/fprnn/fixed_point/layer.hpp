@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -63,10 +64,17 @@ public:
                       nullptr);
     }
 
-    /// What the backward pass reads: one record, whatever the number of iterations.
+    /// Where the nodes' parameters begin among the layer's own, and how many there are.
+    struct parameter_layout {
+        std::array<index, program::size> starts{};
+        index count = 0;
+    };
+
+    /// What the backward pass reads: one record, whatever the number of iterations. A record can be used again.
     template <class T>
     struct record {
         dims size;
+        parameter_layout layout;  ///< for `size`
         const T* parameters = nullptr;
         index tiles = 0;
         index kept_per_tile = 0;
@@ -81,6 +89,15 @@ public:
     template <class T, backend_for<T> Backend>
     solution<T> run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry,
                     Backend& backend, record<T>* keep) const {
+        solution<T> result;
+        run(size, parameters, x, carry, backend, keep, result);
+        return result;
+    }
+
+    /// The same, overwriting `result` in the memory that it has.
+    template <class T, backend_for<T> Backend>
+    void run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry, Backend& backend,
+             record<T>* keep, solution<T>& result) const {
         schedule.validate();
         validate(adjoint);
         require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
@@ -89,45 +106,49 @@ public:
         require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
             return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
         });
-        solution<T> result;
-        static_cast<convergence&>(result) = convergence(B);
-        result.value = tensor<T>({B, tokens, output_width(size)});
-        result.carry = tensor<T>({B, carried});
+        result.begin(B);
+        result.value.assign({B, tokens, output_width(size)});
+        result.carry.assign({B, carried});
+        result.work = {};
         if (carry.data()) std::copy(carry.begin(), carry.end(), result.carry.begin());
         if (keep) {
+            if (keep->size != size) keep->layout = lay_out_parameters(size);
             keep->size = size;
             keep->parameters = parameters;
+            keep->adjoint_convergence->begin(0);
         }
         if (B == 0 || tokens == 0) {
-            if (keep) *keep->adjoint_convergence = convergence(B);
-            return result;
+            if (keep) keep->adjoint_convergence->begin(B);
+            return;
         }
 
         constexpr index tile = Backend::tile;
         const index tiles = (B + tile - 1) / tile;
-        const auto starts = parameter_starts(size);
+        const auto layout = keep ? keep->layout : lay_out_parameters(size);
         const auto sizes = engine::measure_tile<tile_frame<T, Backend>>(size, tokens, pass::forward, schedule, adjoint);
-        auto& pool = scratch<T>();
+        auto& pool = scratch_pool<T>::shared();
         if (keep) {
             keep->tiles = tiles;
             keep->kept_per_tile = sizes.kept;
             keep->kept.emplace(pool, tiles * sizes.kept);
         }
-        std::vector<work_counters> work(static_cast<std::size_t>(tiles));
-        backend.for_each(tiles, [&](index i) {
+        // For all threads at once: what a loop asks for does not depend on how many of them join it.
+        const index per_thread = sizes.scratch + (keep ? 0 : sizes.kept);
+        typename scratch_pool<T>::lease memory(pool, std::min<index>(tiles, backend.threads()) * per_thread);
+        std::mutex work_mutex;
+        backend.for_each(tiles, [&](index i, index thread) {
             const index first = i * tile, sequences = std::min(tile, B - first);
-            typename scratch_pool<T>::lease memory(pool, sizes.scratch + (keep ? 0 : sizes.kept));
+            T* const mine = memory.data() + thread * per_thread;
             auto f = engine::make_frame<tile_frame<T, Backend>>(size, tokens, pass::forward, schedule, adjoint);
-            f.parameter_start = &starts;
+            f.parameter_start = &layout.starts;
             f.parameters = parameters;
-            arena<T> scratch_arena(memory.data());
-            arena<T> kept_arena(keep ? keep->kept->data() + i * sizes.kept : memory.data() + sizes.scratch);
+            arena<T> scratch_arena(mine);
+            arena<T> kept_arena(keep ? keep->kept->data() + i * sizes.kept : mine + sizes.scratch);
             const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
             engine::forward(f, extra, schedule, x, result, first, sequences);
-            work[static_cast<std::size_t>(i)] = f.work;
+            std::lock_guard lock(work_mutex);
+            result.work += f.work;
         });
-        for (const auto& w : work) result.work += w;
-        return result;
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
@@ -137,36 +158,35 @@ public:
         const index B = x.shape()[0], tokens = x.shape()[1];
         if (B == 0 || tokens == 0) return;
         constexpr index tile = Backend::tile;
-        const index tiles = (B + tile - 1) / tile, parameters = parameter_count(kept.size);
-        const auto starts = parameter_starts(kept.size);
+        const index tiles = (B + tile - 1) / tile, parameters = kept.layout.count;
         const auto sizes =
             engine::measure_tile<tile_frame<T, Backend>>(kept.size, tokens, pass::backward, schedule, adjoint);
         // Tiles are summed in a fixed number of groups, so that any number of threads adds in one order.
         const index groups = std::min(gradient_groups, tiles);
-        auto& pool = scratch<T>();
+        auto& pool = scratch_pool<T>::shared();
         typename scratch_pool<T>::lease partial(pool, groups * parameters);
-        *kept.adjoint_convergence = convergence(B);
-        std::vector<work_counters> work(static_cast<std::size_t>(groups));
-        backend.for_each(groups, [&](index g) {
+        typename scratch_pool<T>::lease memory(pool, std::min<index>(groups, backend.threads()) * sizes.scratch);
+        kept.adjoint_convergence->begin(B);
+        kept.adjoint_work = {};
+        std::mutex work_mutex;
+        backend.for_each(groups, [&](index g, index thread) {
             T* group_gradient = partial.data() + g * parameters;
             std::fill_n(group_gradient, parameters, T(0));
-            typename scratch_pool<T>::lease memory(pool, sizes.scratch);
             for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
                 const index first = i * tile, sequences = std::min(tile, B - first);
                 auto f =
                     engine::make_frame<tile_frame<T, Backend>>(kept.size, tokens, pass::backward, schedule, adjoint);
-                f.parameter_start = &starts;
+                f.parameter_start = &kept.layout.starts;
                 f.parameters = kept.parameters;
                 f.gradient = group_gradient;
-                arena<T> scratch_arena(memory.data());
+                arena<T> scratch_arena(memory.data() + thread * sizes.scratch);
                 arena<T> kept_arena(kept.kept->data() + i * sizes.kept);
                 const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
                 engine::backward(f, extra, adjoint, x, y_bar, x_bar, first, sequences, *kept.adjoint_convergence);
-                work[static_cast<std::size_t>(g)] += f.work;
+                std::lock_guard lock(work_mutex);
+                kept.adjoint_work += f.work;
             }
         });
-        kept.adjoint_work = {};
-        for (const auto& w : work) kept.adjoint_work += w;
         constexpr index block = 4096;
         backend.for_each((parameters + block - 1) / block, [&](index i) {
             for (index j = i * block; j < std::min(parameters, (i + 1) * block); ++j)
@@ -175,24 +195,24 @@ public:
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
-    /// `how`, when given, receives the
-    /// convergence of the solve; the value stays on the tape.
+    /// `how`, when given, receives the convergence of the solve, in the memory that it has; the value stays on the tape.
     template <class T, backend_for<T> Backend>
     variable operator()(tape<T, Backend>& t, const dims& size, const std::string& prefix, variable x,
                         solution<T>* how = nullptr) const {
-        const index offset = parameter_offset(t.parameters(), size, prefix);
-        auto kept = std::make_shared<record<T>>();
-        solution<T> result =
-            run<T>(size, t.parameters().data() + offset, t.value(x).view(), {}, t.backend(), kept.get());
-        const variable y = t.record(std::move(result.value), [=, *this](tape<T, Backend>& tp, variable self) {
-            back<T>(*kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
-                    tp.parameter_bars().data() + offset, tp.backend());
+        auto& kept = t.template keep<tape_record<T>>();
+        if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
+        kept.prefix = prefix;
+        solution<T>& result = how ? *how : kept.unobserved;
+        result.adjoint.reset();
+        if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
+        result.value = t.make({0});
+        run<T>(size, t.parameters().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept, result);
+        if (how) how->adjoint = kept.adjoint_convergence;
+        return t.record(std::move(result.value), [me = *this, &kept, x](tape<T, Backend>& tp, variable self) {
+            me.template back<T>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
+                                tp.parameter_bars().data() + kept.offset, tp.backend());
+            kept.kept.reset();  // for the next step, which begins with the pool as this one did
         });
-        if (how) {
-            *how = std::move(result);
-            how->adjoint = kept->adjoint_convergence;
-        }
-        return y;
     }
 
     /// Where the parameters "prefix…" of this layer begin in a tree.
@@ -213,12 +233,6 @@ public:
         return offset;
     }
 
-    static index parameter_count(const dims& size) {
-        index n = 0;
-        for (const auto& p : declare(size)) n += p.extents.count();
-        return n;
-    }
-
     /// Groups of tiles whose weight gradients are formed apart, each by one thread.
     static constexpr index gradient_groups = 8;
 
@@ -232,22 +246,23 @@ private:
     template <class T, backend_for<T> Backend>
     using tile_frame = frame<program, T, Backend>;
 
+    /// What a tape keeps from step to step.
     template <class T>
-    static scratch_pool<T>& scratch() {
-        static auto& pool = *new scratch_pool<T>;  // never destroyed: records may outlive everything static
-        return pool;
-    }
+    struct tape_record : record<T> {
+        std::string prefix;
+        index offset = 0;        ///< of the parameters in the tape's tree
+        solution<T> unobserved;  ///< where nobody asks for it
+    };
 
-    static std::array<index, program::size> parameter_starts(const dims& size) {
-        std::array<index, program::size> starts{};
-        index at = 0;
+    static parameter_layout lay_out_parameters(const dims& size) {
+        parameter_layout layout;
         for_each_node(typename program::nodes{}, [&]<class E>() {
-            starts[program::template slot<E>] = at;
+            layout.starts[program::template slot<E>] = layout.count;
             std::vector<parameter_spec> specs;
             rule<E>::declare(size, specs);
-            for (const auto& p : specs) at += p.extents.count();
+            for (const auto& p : specs) layout.count += p.extents.count();
         });
-        return starts;
+        return layout;
     }
 };
 

@@ -37,12 +37,17 @@ struct convergence {
     std::vector<double> residual;         ///< at the last evaluation, the largest over the chunks
     std::vector<index> tokens_converged;  ///< tokens whose chunk converged
 
-    explicit convergence(index sequences = 0)
-        : status(static_cast<std::size_t>(sequences), fprnn::status::converged),
-          iterations(static_cast<std::size_t>(sequences)),
-          total_iterations(static_cast<std::size_t>(sequences)),
-          residual(static_cast<std::size_t>(sequences)),
-          tokens_converged(static_cast<std::size_t>(sequences)) {}
+    explicit convergence(index sequences = 0) { begin(sequences); }
+
+    /// Nothing has been iterated yet.
+    void begin(index sequences) {
+        const auto n = static_cast<std::size_t>(sequences);
+        status.assign(n, fprnn::status::converged);
+        iterations.assign(n, 0);
+        total_iterations.assign(n, 0);
+        residual.assign(n, 0);
+        tokens_converged.assign(n, 0);
+    }
 
     bool all_converged() const {
         return std::all_of(status.begin(), status.end(), [](auto s) { return s == fprnn::status::converged; });

@@ -55,6 +55,9 @@ workspace<typename F::scalar> lay_out(F& f, arena<typename F::scalar>& scratch, 
             f.value[F::template slot<E>] = (rule<E>::kept ? kept : scratch).take(f.rows() * f.template width_of<E>());
         rule<E>::lay_out(f, scratch, kept);
     });
+    index packing = 0;
+    for_each_node(typename program::nodes{}, [&]<class E>() { packing = std::max(packing, rule<E>::packing_size(f)); });
+    f.packing = {scratch.take(packing), {packing}};
     e.carry = scratch.take(F::tile * carry_width<program>(f.size));
     if constexpr (has_fixed_point<program>) e.counts = kept.take((f.tokens + f.chunk - 1) / f.chunk * F::tile);
     if (f.phase == pass::forward) {

@@ -18,6 +18,7 @@ struct cross_entropy_result {
     double loss = 0;                    ///< nats per token; 0 when no token counts
     index tokens = 0;                   ///< that count
     std::vector<std::uint8_t> correct;  ///< [B·T], 1 where the largest logit is the target's or the target is ignored
+    std::vector<double> sequences;      ///< [B], nats of each sequence, summed over its tokens
 };
 
 namespace detail {
@@ -74,20 +75,21 @@ void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_t target, T
 /// logits: [B,T,V]; targets: [B,T] in [0,V), or ignored_target: the mask. `logits_bar` [B,T,V], when given, is overwritten
 /// with the loss's gradient (softmax − one-hot) / tokens, for the price of one more pass. A logit that is not finite gives a
 /// loss of NaN. Errors: shapes, a target outside.
-template <array_like A, class Backend = reference>
-cross_entropy_result<element<A>> cross_entropy(const A& logits, view<const std::int32_t> targets,
-                                               writes<A> logits_bar = {}, Backend backend = {}) {
+/// Overwrites `result` in the memory that it has, or returns it.
+template <array_like A, class Backend>
+void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> logits_bar, Backend& backend,
+                   cross_entropy_result<element<A>>& result) {
     using T = element<A>;
     using team = typename Backend::template team<T>;
-    cross_entropy_result<T> result;
+    result.loss = 0;
     result.tokens = detail::require_targets("cross_entropy", detail::read(logits), targets);
     detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
     const index B = logits.shape()[0], tokens = logits.shape()[1], V = logits.shape()[2];
     result.correct.assign(static_cast<std::size_t>(B * tokens), 1);
     const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
-    std::vector<double> losses(static_cast<std::size_t>(B));
+    result.sequences.assign(static_cast<std::size_t>(B), 0);
     backend.for_each(B, [&](index b) {
-        double& loss = losses[static_cast<std::size_t>(b)];
+        double& loss = result.sequences[static_cast<std::size_t>(b)];
         for (index i = b * tokens; i < (b + 1) * tokens; ++i) {
             const T* x = logits.data() + i * V;
             T* bar = logits_bar.data() ? logits_bar.data() + i * V : nullptr;
@@ -102,8 +104,14 @@ cross_entropy_result<element<A>> cross_entropy(const A& logits, view<const std::
             if (bar) detail::softmax_slope<team>(V, x, m, targets[i], scale, true, bar);
         }
     });
-    for (double l : losses) result.loss += l;
+    for (double l : result.sequences) result.loss += l;
     if (result.tokens) result.loss /= static_cast<double>(result.tokens);
+}
+template <array_like A, class Backend = reference>
+cross_entropy_result<element<A>> cross_entropy(const A& logits, view<const std::int32_t> targets,
+                                               writes<A> logits_bar = {}, Backend backend = {}) {
+    cross_entropy_result<element<A>> result;
+    cross_entropy(logits, targets, logits_bar, backend, result);
     return result;
 }
 

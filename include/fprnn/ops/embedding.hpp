@@ -20,14 +20,20 @@ inline void require_tokens(const char* operation, view<const std::int32_t> token
 }  // namespace detail
 
 /// Rows of a table: y[b,t] = table[tokens[b,t]].
-/// table: [V,D]; tokens: [B,T] in [0,V); returns [B,T,D]. Errors: shapes, a token outside the table.
+/// table: [V,D]; tokens: [B,T] in [0,V); overwrites y [B,T,D], or returns it. Errors: shapes, a token outside the table.
 template <array_like A>
-tensor<element<A>> embedding(const A& table, view<const std::int32_t> tokens) {
+void embedding(const A& table, view<const std::int32_t> tokens, writes<A> y) {
     detail::require_rank("embedding", "table", table.shape(), 2, "[V,D]");
     const index V = table.shape()[0], D = table.shape()[1];
     detail::require_tokens("embedding", tokens, V);
-    tensor<element<A>> y({tokens.shape()[0], tokens.shape()[1], D});
+    detail::require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
     for (index i = 0; i < tokens.size(); ++i) std::copy_n(table.data() + tokens[i] * D, D, y.data() + i * D);
+}
+template <array_like A>
+tensor<element<A>> embedding(const A& table, view<const std::int32_t> tokens) {
+    detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
+    tensor<element<A>> y({tokens.shape()[0], tokens.shape()[1], table.shape().back()});
+    embedding(table, tokens, y.view());
     return y;
 }
 

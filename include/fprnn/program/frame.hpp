@@ -43,6 +43,7 @@ struct frame {
     std::array<T*, nodes> value{};
     std::array<T*, nodes> bar{};
     std::array<index, nodes> width{};
+    view<T> packing{};  ///< memory of the matrix products
     work_counters work;
 
     template <class List>
@@ -133,6 +134,11 @@ struct plain_rule {
     /// Lays out the node's own memory: `kept` survives until the backward pass.
     template <class F>
     static void lay_out(F&, arena<typename F::scalar>& /*scratch*/, arena<typename F::scalar>& /*kept*/) {}
+    /// Numbers that the node's matrix products need to pack their operands into.
+    template <class F>
+    static index packing_size(const F&) {
+        return 0;
+    }
     /// Before the first token of a pass; `carry` [tile, carry()] is what the last call left, null on the way back.
     template <class F>
     static void begin(F&, const typename F::scalar* /*carry*/) {}

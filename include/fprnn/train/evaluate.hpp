@@ -62,15 +62,29 @@ struct convergence_summary {
     double share_converged = 0;  ///< of the tokens
 };
 
-/// None when no layer iterated. `length`: tokens a sequence.
-inline std::optional<convergence_summary> summarise(const std::vector<const convergence*>& layers, index length) {
-    std::vector<int> iterations;
-    std::vector<double> residuals;
+/// Of all sequences and layers, what a summary orders; a loop keeps it for its memory.
+struct summary_scratch {
+    std::vector<int> iterations{};
+    std::vector<double> residuals{};
+};
+
+namespace detail {
+inline const convergence& convergence_of(const convergence& layer) { return layer; }
+inline const convergence& convergence_of(const convergence* layer) { return *layer; }
+}  // namespace detail
+
+/// Of a range of convergences, such as solutions, or pointers to them. None when no layer iterated. `length`: tokens a sequence.
+template <class Layers>
+std::optional<convergence_summary> summarise(const Layers& layers, index length, summary_scratch& scratch) {
+    auto& [iterations, residuals] = scratch;
+    iterations.clear();
+    residuals.clear();
     double converged = 0;
-    for (const convergence* c : layers) {
-        iterations.insert(iterations.end(), c->iterations.begin(), c->iterations.end());
-        residuals.insert(residuals.end(), c->residual.begin(), c->residual.end());
-        for (const index n : c->tokens_converged) converged += static_cast<double>(n);
+    for (const auto& layer : layers) {
+        const convergence& c = detail::convergence_of(layer);
+        iterations.insert(iterations.end(), c.iterations.begin(), c.iterations.end());
+        residuals.insert(residuals.end(), c.residual.begin(), c.residual.end());
+        for (const index n : c.tokens_converged) converged += static_cast<double>(n);
     }
     if (std::all_of(iterations.begin(), iterations.end(), [](int n) { return n == 0; })) return std::nullopt;
     convergence_summary s;
@@ -80,12 +94,10 @@ inline std::optional<convergence_summary> summarise(const std::vector<const conv
     s.median_iterations = median(iterations);
     return s;
 }
-template <class T>
-std::optional<convergence_summary> summarise(const std::vector<solution<T>>& layers, index length) {
-    std::vector<const convergence*> all;
-    all.reserve(layers.size());
-    for (const auto& s : layers) all.push_back(&s);
-    return summarise(all, length);
+template <class Layers>
+std::optional<convergence_summary> summarise(const Layers& layers, index length) {
+    summary_scratch scratch;
+    return summarise(layers, length, scratch);
 }
 
 /// What a model does with sequences of one length.
@@ -119,11 +131,8 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
         correct.insert(correct.end(), part.correct.begin(), part.correct.end());
         for (const auto& s : how) reached.push_back(s);
     }
-    std::vector<const fprnn::convergence*> all;
-    all.reserve(reached.size());
-    for (const auto& c : reached) all.push_back(&c);
     const accuracies accuracy = measure_accuracy(correct, sequences, length);
-    return {length, sequences, accuracy, summarise(all, length), std::move(correct)};
+    return {length, sequences, accuracy, summarise(reached, length), std::move(correct)};
 }
 
 }  // namespace fprnn

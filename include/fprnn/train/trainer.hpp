@@ -57,7 +57,12 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
                                       .warmup_steps = options.warmup_steps,
                                       .total_steps = options.steps + 1,  // adamw refuses a rate of 0
                                       .decay = options.decay};
+    // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
     tensor<std::int32_t> tokens, targets;
+    tape<T, Backend> records(theta, backend);
+    std::vector<solution<T>> how;
+    cross_entropy_result<T> outcome;
+    summary_scratch scratch;
 
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&, before = memory.seconds] {
@@ -68,9 +73,10 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         return training_result{end, memory.steps, memory.seconds, std::move(message)};
     };
     const auto not_finite = [&](const std::string& what) {
+        std::string message = "train: step " + std::to_string(memory.steps + 1) + ": " + what;
         theta = memory.last_good;
-        const index step = std::exchange(memory.steps, memory.last_good_steps) + 1;
-        return finish(training_end::nonfinite, "train: step " + std::to_string(step) + ": " + what);
+        memory.steps = memory.last_good_steps;
+        return finish(training_end::nonfinite, std::move(message));
     };
 
     while (memory.steps < options.steps) {
@@ -79,13 +85,11 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         const index length = done >= options.full_length_at ? options.length : memory.length;
         const index batch = std::max<index>(1, options.batch * options.length / length);
         if (tokens.shape() != shape{batch, length}) {
-            tokens = tensor<std::int32_t>({batch, length});
-            targets = tensor<std::int32_t>({batch, length});
+            tokens.assign({batch, length});
+            targets.assign({batch, length});
         }
         sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(memory.sequences));
-        tape<T, Backend> records(theta, backend);
-        std::vector<solution<T>> how;
-        cross_entropy_result<T> outcome;
+        records.clear();
         const variable logits = model(records, std::as_const(tokens).view(), &how);
         const variable loss = cross_entropy(records, logits, std::as_const(targets).view(), &outcome);
         if (!std::isfinite(outcome.loss)) {
@@ -94,13 +98,8 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
             return not_finite("the loss is " + detail::number_text(outcome.loss) + "; the largest parameter is '" +
                               name + "' with " + detail::number_text(value));
         }
-        memory.last_good = theta;
-        memory.last_good_steps = memory.steps;
-
-        parameter_tree<T> gradient = records.gradient(loss);
-        if (const auto name = first_nonfinite(gradient))
-            return not_finite("the gradient of parameter '" + *name + "' is not finite");
-
+        records.gradient(loss);
+        parameter_tree<T>& gradient = records.parameter_bars();
         const accuracies shares = measure_accuracy(outcome.correct, batch, length);
         training_step step{.step = memory.steps + 1,
                            .length = length,
@@ -109,12 +108,16 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
                            .token_accuracy = shares.token,
                            .sequence_accuracy = shares.sequence,
                            .learning_rate = rate(std::llround(done * static_cast<double>(options.steps)))};
-        step.gradient_norm = clip_by_global_norm(gradient, options.max_norm);
-        if (const auto c = summarise(how, length)) {
+        if (const auto c = summarise(how, length, scratch)) {
             step.iterations = c->median_iterations;
             step.share_converged = c->share_converged;
         }
         // From here to observe nothing throws, so what is remembered is always a whole step.
+        memory.last_good = theta;
+        memory.last_good_steps = memory.steps;
+        if (const auto name = first_nonfinite(gradient))
+            return not_finite("the gradient of parameter '" + *name + "' is not finite");
+        step.gradient_norm = clip_by_global_norm(gradient, options.max_norm);
         memory.optimiser.step(theta, gradient, step.learning_rate);
         if (const auto name = first_nonfinite(theta))
             return not_finite("parameter '" + *name + "' is not finite after the update");
@@ -141,6 +144,9 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
 /// model(tape, tokens, &how) gives logits [batch,tokens,V]; sample(tokens, targets, first) fills both [batch,tokens] with
 /// the sequences first, first + 1, …; observe(training_step) returns whether to go on.
 ///
+/// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing, unless model, sample
+/// or observe do, or the adjoint is `unrolled`. A model resizes `how` and does not append.
+///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
@@ -160,7 +166,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
 ///         return true;
 ///     });
 ///
-/// argument_error when the state cannot be one of these options.
+/// argument_error when the state cannot be one of these options; std::bad_alloc when there is no memory.
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
 training_result train(const Model& model, training_state<T>& state, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}) {

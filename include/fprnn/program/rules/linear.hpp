@@ -43,6 +43,19 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             if (f.phase != pass::forward && f.unrolled) m.total = scratch.take(n);
         }
     }
+    /// Products are formed of all tokens, of a chunk's and of those that the last chunk has.
+    template <class F>
+    static index packing_size(const F& f) {
+        index n = 0;
+        for (const index tokens : {f.tokens, f.chunk, f.tokens % f.chunk})
+            visit(
+                [&]<class P>(index) {
+                    n = std::max(n, F::backend::template packing_size<typename F::scalar>(
+                                        tokens * F::tile, width(f.size), f.template width_of<P>()));
+                },
+                f);
+        return n;
+    }
     template <class F>
     static void begin(F& f, const typename F::scalar*) {
         if constexpr (iterated)
@@ -136,7 +149,8 @@ private:
     static void multiply_weights(F& f, index row, index n, index column) {
         F::backend::multiply_weights(matrix<typename F::scalar>{f.template gradient_of<node>() + column, width(f.size),
                                                                 f.template width_of<P>(), columns(f.size)},
-                                     f.template const_bar_rows<node>(row, n), f.template const_value_rows<P>(row, n));
+                                     f.template const_bar_rows<node>(row, n), f.template const_value_rows<P>(row, n),
+                                     f.packing);
     }
     /// The bias, when there is one; says whether the first product overwrites.
     template <class F>
@@ -151,7 +165,7 @@ private:
         }
     }
     template <class G, class F>
-    static void visit(G&& g, F& f) {
+    static void visit(G&& g, const F& f) {
         index column = 0;
         for_each_node(parts{}, [&]<class P>() {
             g.template operator()<P>(column);
@@ -164,7 +178,7 @@ private:
             [&]<class P>(index column) {
                 if constexpr (!iterated || hoisted<P> == Hoisted) {
                     F::backend::multiply(out, f.template const_value_rows<P>(row, n),
-                                         weights(f, column, f.template width_of<P>()), overwrite);
+                                         weights(f, column, f.template width_of<P>()), overwrite, f.packing);
                     overwrite = false;
                     ++(iterated && !Hoisted ? f.work.matrix_products : f.work.hoisted_products);
                 }
@@ -174,7 +188,7 @@ private:
     template <class P, class F>
     static void multiply_back(F& f, index row, index n, index column) {
         F::backend::multiply_back(f.template bar_rows<P>(row, n), f.template const_bar_rows<node>(row, n),
-                                  weights(f, column, f.template width_of<P>()), false);
+                                  weights(f, column, f.template width_of<P>()), false, f.packing);
     }
     template <class F>
     static auto weights(F& f, index column, index part_width) {
