@@ -134,9 +134,9 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
                           .x = step,
                           .y = {.label = "median iterations"},
                           .curves = against_step(&history::iterations)};
-    fp::figure residual{.title = "Residual after training",
+    fp::figure residual{.title = "Median relative residual after training",
                         .x = {.label = "length of the test sequence (tokens)", .log = 2},
-                        .y = {.label = "median residual", .log = 10},
+                        .y = {.label = "residual", .log = 10},
                         .curves = {},
                         .level = fp::mark{o.schedule.tolerance, "tolerance"},
                         .dashed = "largest"};

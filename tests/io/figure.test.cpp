@@ -61,6 +61,17 @@ TEST_CASE("figure: a logarithmic axis has whole decades or powers of two, and no
     CHECK(script.find("NaN with linespoints") != std::string::npos);
 }
 
+TEST_CASE("figure: a linear axis has at most six round ticks") {
+    for (const auto& [last, ticks] : {std::pair(1.0, "0.2"), {1.01, "0.5"}, {50, "10"}, {51, "20"}, {12000, "5000"}}) {
+        CAPTURE(last);
+        const fprnn::figure f{.title = "",
+                              .x = {.label = ""},
+                              .y = {.label = ""},
+                              .curves = {{.label = "a", .x = {0, last}, .y = {1, 1}}}};
+        CHECK(fprnn::gnuplot_script(f, "name").find("set xtics " + std::string(ticks) + "\n") != std::string::npos);
+    }
+}
+
 TEST_CASE("figure: of many octaves every second or third has its tick") {
     fprnn::figure f = example();
     f.curves.front().x = {1, 4, 1 << 20};

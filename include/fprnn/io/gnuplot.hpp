@@ -155,6 +155,14 @@ private:
         s_ << ")\n";
     }
 
+    /// 1, 2 or 5 times a power of ten: the smallest that divides `length` into at most five.
+    static double round_step(double length) {
+        const double power = std::pow(10, std::floor(std::log10(length / 5)));
+        for (const double digit : {1.0, 2.0, 5.0})
+            if (digit * power >= length / 5) return digit * power;
+        return 10 * power;
+    }
+
     void scale(const char* name, const axis& a, extent e, double below, double above) {
         if (a.log != 0) {
             const double base = a.log, step = std::log(base);
@@ -175,6 +183,8 @@ private:
             const double step = length / 5;
             s_ << "set " << name << "tics " << e.low << "," << step << "," << e.high << " format '"
                << (step == std::round(step) ? "%.0f" : "%.1f") << "'\n";
+        } else if (*name == 'x') {  // numbers of ticks that stand side by side must not touch
+            s_ << "set xtics " << round_step(length) << "\n";
         }
     }
 
