@@ -99,6 +99,7 @@ bool interpolate(const options& o) {
     fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
     draw(f, o, "interpolation");
     std::vector<drawn> models;
+    models.reserve(results.size());
     for (std::size_t i = 0; i < results.size(); ++i) models.push_back({&results[i], labels[i], colours[i]});
     draw(training_picture(o, models), o, "training");
     return finite(results);

@@ -82,6 +82,7 @@ bool has_points(const fp::figure& f, std::size_t least) {
 
 std::vector<drawn> by_model(const std::vector<outcome>& results) {
     std::vector<drawn> all;
+    all.reserve(results.size());
     for (auto r = results.rbegin(); r != results.rend(); ++r) {
         // Where a model is as good as the LSTM, which is what can be reached, both are seen.
         const double width = r->kind == architecture::block::lstm ? 8 : 3.5;
@@ -107,10 +108,12 @@ fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models)
 
 fp::picture training_picture(const options& o, const std::vector<drawn>& models) {
     std::vector<history> histories;
+    histories.reserve(models.size());
     for (const drawn& m : models) histories.emplace_back(m.result->folder);
     const fp::axis step = step_axis(histories);
     const auto against_step = [&](fp::running_means history::*what) {
         std::vector<fp::curve> curves;
+        curves.reserve(models.size());
         for (std::size_t i = 0; i < models.size(); ++i)
             curves.push_back({.label = models[i].label,
                               .x = (histories[i].*what).x(),

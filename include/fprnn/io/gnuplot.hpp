@@ -17,7 +17,7 @@ inline std::string find_program(const std::string& name) {
     const char* path = std::getenv("PATH");
     std::istringstream folders(path ? path : "");
     for (std::string folder; std::getline(folders, folder, ':');) {
-        const std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+        std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
         if (::access(candidate.c_str(), X_OK) == 0) return candidate;
     }
     return {};
@@ -27,7 +27,7 @@ namespace detail {
 
 /// The smallest and the largest of some numbers.
 struct extent {
-    double low = INFINITY, high = -INFINITY;
+    double low = HUGE_VAL, high = -HUGE_VAL;
     void take(double v) {
         low = std::min(low, v);
         high = std::max(high, v);
@@ -134,7 +134,8 @@ private:
 
     box place(std::size_t k) const {
         if (single()) return {0.124, 0.945, 0.241, 0.846};
-        const double column = static_cast<double>(k % 2), row = static_cast<double>(k / 2);
+        const std::size_t rows_above = k / 2;
+        const double column = k % 2 == 0 ? 0 : 1, row = static_cast<double>(rows_above);
         const double top = 1 - (82 + 330 * row) / height();
         return {0.5 * column + 0.09, 0.5 * column + 0.475, top - 220 / height(), top};
     }

@@ -37,12 +37,14 @@ public:
 
     std::vector<double> x() const {
         std::vector<double> all;
+        all.reserve(groups_.size());
         for (const group& g : groups_) all.push_back(g.x);
         return all;
     }
     /// NaN where no value was finite.
     std::vector<double> y() const {
         std::vector<double> all;
+        all.reserve(groups_.size());
         for (const group& g : groups_) all.push_back(g.sum / static_cast<double>(g.values));
         return all;
     }

@@ -36,6 +36,7 @@ void read_csv(const std::filesystem::path& path, const std::vector<std::string>&
     };
     if (!next()) refuse("has no header");
     std::vector<std::size_t> places;
+    places.reserve(columns.size());
     for (const std::string& name : columns) {
         const auto at = std::find(cells.begin(), cells.end(), name);
         if (at == cells.end()) refuse("has no column '" + name + "'");
