@@ -5,7 +5,9 @@ cd "$1" || exit 1
 mapfile -d '' sources < <(find include cuda tests examples bench docs -type f \
     \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 2>/dev/null | sort -z)
 ((${#sources[@]})) || { echo "no sources below $1"; exit 1; }
-printf '%s\0' "${sources[@]}" | xargs -0 -n 20 -P 2 "$2" --dry-run -Werror --fcolor-diagnostics 2>&1 || {
+colours=--fno-color-diagnostics
+[[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]] && colours=--fcolor-diagnostics
+printf '%s\0' "${sources[@]}" | xargs -0 -n 20 -P 2 "$2" --dry-run -Werror "$colours" 2>&1 || {
     echo "^^^ these lines are not as .clang-format says; $2 -i FILE writes them so"
     exit 1
 }

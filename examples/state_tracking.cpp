@@ -1,17 +1,16 @@
 // Trains fixed-point recurrent networks on group state tracking; --help says what can be asked for.
 //
 //   state_tracking --group A4 --steps 3000 --out DIR    one model
-//   state_tracking --compare                            FP-Mamba beside Mamba: the paper's central picture
+//   state_tracking --compare                            FP-Mamba beside Mamba and LSTM: the paper's central picture
 //   state_tracking --figure interpolation               the paper's Figure 1
 //   … --checkpoint-every 1000 --resume                  the same command, started again, goes on where it was ended
 //
 // Exit status: 0, also when a signal ended the training; 1 when numbers were not finite or a file could not be written;
 // 2 for bad input.
 
-#include "state_tracking/experiment.hpp"
+#include "state_tracking/figures.hpp"
 
 #include <fprnn/io/csv_file.hpp>
-#include <fprnn/io/figure.hpp>
 #include <fprnn/io/files.hpp>
 #include <fprnn/train/interrupt.hpp>
 
@@ -25,64 +24,22 @@ namespace state_tracking {
 
 using json = nlohmann::ordered_json;
 
-constexpr const char* blue = "#1f5fa8";
-constexpr const char* orange = "#d9822b";
-
-fp::curve sequence_accuracy(const outcome& r, const std::string& label, const char* colour) {
-    fp::curve c{.label = label, .x = {}, .y = {}, .colour = colour};
-    for (const auto& e : r.table) {
-        c.x.push_back(static_cast<double>(e.length));
-        c.y.push_back(e.accuracy.sequence);
-    }
-    return c;
-}
-
-fp::curve token_accuracy(const outcome& r, const std::string& label, const char* colour) {
-    fp::curve c = sequence_accuracy(r, label, colour);
-    for (std::size_t i = 0; i < c.y.size(); ++i) c.y[i] = r.table[i].accuracy.token;
-    c.width = 2;
-    c.dash = 2;
-    c.points = false;
-    return c;
-}
-
-fp::figure accuracy_figure(const options& o, const std::vector<outcome>& results) {
-    fp::figure f{.title = "State tracking on " + o.group + ", trained on sequences of " +
-                          std::to_string(o.training.length) + " tokens",
-                 .x_label = "length of the test sequence (tokens)",
-                 .y_label = "accuracy",
-                 .curves = {},
-                 .mark = static_cast<double>(o.training.length),
-                 .mark_label = "training length",
-                 .log_x = true};
-    for (const outcome& r : results) {
-        const char* colour = r.kind == architecture::block::mamba ? orange : blue;
-        const std::string name = name_of(r.kind);
-        f.curves.push_back(sequence_accuracy(r, name + ", whole sequences", colour));
-        f.curves.push_back(token_accuracy(r, name + ", tokens", colour));
-    }
-    return f;
-}
-
-void draw(const fp::figure& f, const options& o, const std::string& name) {
-    if (const auto chart = fp::draw(f, o.out, name))
-        std::printf("\n%s\n%s is this chart, because gnuplot did not draw one\n", chart->c_str(),
-                    (o.out / (name + ".txt")).c_str());
-    else
-        std::printf("\n%s\n%s\n", (o.out / (name + ".png")).c_str(), (o.out / (name + ".svg")).c_str());
-}
-
 bool finite(const std::vector<outcome>& results) {
     for (const outcome& r : results)
         if (r.training.end == fp::training_end::nonfinite) return false;
     return true;
 }
 
+void draw_all(const options& o, const std::vector<drawn>& models) {
+    draw(accuracy_picture(o, models), o, "accuracy");
+    draw(training_picture(o, models), o, "training");
+}
+
 bool train_one(const options& o) {
-    const outcome r = run(o);
-    print_table(r);
-    draw(accuracy_figure(o, {r}), o, "accuracy");
-    return finite({r});
+    const std::vector<outcome> results{run(o)};
+    print_table(results.front());
+    draw_all(o, by_model(results));
+    return finite(results);
 }
 
 bool compare(const options& o) {
@@ -94,15 +51,14 @@ bool compare(const options& o) {
     summary["seconds_total"] = 0.0;
     for (const options& one : models_of(o)) {
         if (fp::interrupt::requested()) break;
-        const bool fixed_point = one.model.kind == architecture::block::fp_mamba;
         results.push_back(run(one));
         print_table(results.back());
-        summary[fixed_point ? "fp_mamba" : "mamba"] = results.back().summary;
+        summary[one.out.filename().string()] = results.back().summary;
     }
     summary["seconds_total"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     summary["interrupted"] = fp::interrupt::requested();
     fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
-    draw(accuracy_figure(o, results), o, "accuracy");
+    draw_all(o, by_model(results));
     return finite(results);
 }
 
@@ -110,13 +66,13 @@ bool compare(const options& o) {
 bool interpolate(const options& o) {
     constexpr const char* colours[] = {"#7fbf7b", "#35978f", "#4a90c2", "#1b3f8b"};
     fp::figure f{.title = "FP-Mamba on " + o.group + ", trained with at most ℓ_{max} iterations",
-                 .x_label = "length of the test sequence (tokens)",
-                 .y_label = "accuracy on whole sequences",
+                 .x = {.label = "length of the test sequence (tokens)"},
+                 .y = {.label = "accuracy on whole sequences", .limits = {{0, 1}}},
                  .curves = {},
-                 .mark = static_cast<double>(o.training.length),
-                 .mark_label = "training length"};
+                 .upright = fp::mark{static_cast<double>(o.training.length), "training length"}};
     fp::csv_file csv(o.out / "interpolation.csv", "ell_max,length,sequence_accuracy,token_accuracy");
     std::vector<outcome> results;
+    std::vector<std::string> labels;
     json summary;
     summary["group"] = o.group;
     summary["train_length"] = o.training.length;
@@ -137,10 +93,15 @@ bool interpolate(const options& o) {
             csv.row({ell_max, length, a.sequence, a.token});
         }
         f.curves.push_back(c);
+        labels.push_back(c.label);
         summary["ell_max"][std::to_string(ell_max)] = results.back().summary;
     }
     fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
     draw(f, o, "interpolation");
+    std::vector<drawn> models;
+    models.reserve(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) models.push_back({&results[i], labels[i], colours[i]});
+    draw(training_picture(o, models), o, "training");
     return finite(results);
 }
 

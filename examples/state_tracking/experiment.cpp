@@ -43,6 +43,7 @@ std::unique_ptr<network> make_network(const options& o) {
         case architecture::block::fp_mamba: return make_fp_mamba(o.model, o.schedule, o.adjoint());
         case architecture::block::fp_rnn: return make_fp_rnn(o.model, o.schedule, o.adjoint());
         case architecture::block::mamba: return make_mamba(o.model, o.schedule, o.adjoint());
+        case architecture::block::lstm: return make_lstm(o.model, o.schedule, o.adjoint());
     }
     return nullptr;
 }
@@ -215,6 +216,7 @@ outcome run(const options& o) {
 
     outcome r;
     r.kind = o.model.kind;
+    r.folder = o.out;
     r.parameters = theta.size();
     std::printf("%s on %s at T = %lld: %lld parameters, %d thread%s\n", name_of(r.kind), o.group.c_str(),
                 static_cast<long long>(o.training.length), static_cast<long long>(r.parameters), o.threads,

@@ -11,6 +11,7 @@ namespace state_tracking {
 /// One model, trained and evaluated.
 struct outcome {
     architecture::block kind{};
+    std::filesystem::path folder;  ///< of its files
     fp::index parameters = 0;
     fp::training_result training;
     std::vector<fp::evaluation> table;  ///< one of each test length

@@ -11,7 +11,7 @@ namespace fp = fprnn;
 /// What names a network. The number of reflections and their scale are template arguments of a block, so the values that
 /// can be asked for are those that were compiled.
 struct architecture {
-    enum class block { fp_mamba, fp_rnn, mamba };
+    enum class block { fp_mamba, fp_rnn, mamba, lstm };
 
     block kind = block::fp_mamba;
     int reflections = 4;
@@ -91,5 +91,6 @@ std::unique_ptr<network> make_mixed(MakeBlock make_block, const architecture& a,
 std::unique_ptr<network> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 std::unique_ptr<network> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 std::unique_ptr<network> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+std::unique_ptr<network> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
 }  // namespace state_tracking

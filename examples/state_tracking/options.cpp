@@ -1,5 +1,6 @@
 #include "options.hpp"
 
+#include <fprnn/core/terminal.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/version.hpp>
 
@@ -11,7 +12,6 @@
 #include <limits>
 #include <ostream>
 #include <set>
-#include <sstream>
 
 namespace state_tracking {
 
@@ -25,6 +25,8 @@ constexpr const char* version =
 /// The group that ./run compares on.
 constexpr const char* default_group = "A5";
 constexpr double interpolation_seconds = 240;
+/// An LSTM's. At 0.003 it has not learnt A5 at 16 tokens after 2,500 steps, at 0.02 it has.
+constexpr double lstm_learning_rate = 0.02;
 constexpr fp::index most_tokens = 1 << 20;
 
 [[noreturn]] void refuse(const std::string& option, const std::string& expected, const std::string& got) {
@@ -103,23 +105,15 @@ V one_of(const std::string& option, const std::string& text, const std::pair<con
     refuse(option, "one of " + expected, text);
 }
 
-/// Lines of at most 84 columns, for --help.
-std::string wrapped(const std::string& text) {
-    std::string result, word;
-    std::size_t column = 0;
-    std::istringstream words(text);
-    while (words >> word) {
-        const bool fits = column + 1 + word.size() <= 84;
-        if (column > 0) result += fits ? ' ' : '\n';
-        column = (column > 0 && fits ? column + 1 : 0) + word.size();
-        result += word;
-    }
-    return result;
-}
+/// --help fits a terminal of 80 columns: the options' names in the first of them, their texts in the rest.
+constexpr std::size_t help_columns = 80, name_columns = 26, text_columns = help_columns - name_columns;
+
+std::string help_text(const std::string& text) { return fp::wrapped(text, text_columns); }
 
 constexpr std::pair<const char*, architecture::block> models[] = {{"fp-mamba", architecture::block::fp_mamba},
                                                                   {"fp-rnn", architecture::block::fp_rnn},
-                                                                  {"mamba", architecture::block::mamba}};
+                                                                  {"mamba", architecture::block::mamba},
+                                                                  {"lstm", architecture::block::lstm}};
 constexpr std::pair<const char*, int> reflections[] = {{"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}};
 constexpr std::pair<const char*, int> scales[] = {{"1", 1}, {"2", 2}};
 constexpr std::pair<const char*, bool> adjoints[] = {{"one-step", true}, {"implicit", false}};
@@ -128,7 +122,7 @@ constexpr std::pair<const char*, job> figures[] = {{"interpolation", job::interp
 constexpr const char* description =
     "Trains a fixed-point recurrent network on the word problem of a finite group: read a sequence of elements and "
     "name the product so far after each. Writes config.json, metrics.csv, parameters.safetensors, accuracy.csv, "
-    "summary.json and a figure. Ctrl-C ends the training; the model is then evaluated and everything is written. A "
+    "summary.json and figures. Ctrl-C ends the training; the model is then evaluated and everything is written. A "
     "second Ctrl-C ends the program. With --checkpoint-every and --resume, whatever ends it costs no more than the "
     "steps since the last checkpoint, and the run goes on to the same numbers.";
 
@@ -136,6 +130,9 @@ constexpr const char* description =
 void fill_in(options& o, const std::set<std::string>& given) {
     const auto silent = [&](const char* option) { return !given.contains(option); };
     o.time_limit_given = !silent("--time-limit");
+    o.learning_rate_given = !silent("--learning-rate");
+    if (o.model.kind == architecture::block::lstm && !o.learning_rate_given)
+        o.training.optimiser.learning_rate = lstm_learning_rate;
     if (silent("--group")) o.group = default_group;
     if (o.job == job::interpolation) {
         if (silent("--test-lengths")) o.test_lengths = lengths("--test-lengths", "2-50");
@@ -158,7 +155,8 @@ void check_together(const options& o) {
     } catch (const fp::argument_error& e) {
         throw fp::argument_error(std::string("--group: ") + e.what());
     }
-    if (o.model.reflections > o.model.size.d_inner && o.model.kind != architecture::block::mamba)
+    const bool mixes = o.model.kind == architecture::block::fp_mamba || o.model.kind == architecture::block::fp_rnn;
+    if (mixes && o.model.reflections > o.model.size.d_inner)
         refuse("--reflections", "at most --d-inner = " + std::to_string(o.model.size.d_inner),
                std::to_string(o.model.reflections));
     if (o.training.first_length > o.training.length)
@@ -178,6 +176,7 @@ const char* name_of(architecture::block kind) {
         case architecture::block::fp_mamba: return "FP-Mamba";
         case architecture::block::fp_rnn: return "FP-RNN";
         case architecture::block::mamba: return "Mamba";
+        case architecture::block::lstm: return "LSTM";
     }
     return "";
 }
@@ -185,8 +184,8 @@ const char* name_of(architecture::block kind) {
 std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed) {
     options o;
     std::set<std::string> given;
-    CLI::App app(wrapped(description), "state_tracking");
-    app.get_formatter()->column_width(34);
+    CLI::App app(fp::wrapped(description, help_columns), "state_tracking");
+    app.get_formatter()->column_width(name_columns);
 
     const auto add = [&](const std::string& name, const std::string& type, const std::string& text,
                          const std::string& default_text, auto&& read) {
@@ -196,7 +195,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
                    read(name, value);
                    given.insert(name);
                },
-               wrapped(text + (default_text.empty() ? "" : " [" + default_text + "]")))
+               help_text(text + (default_text.empty() ? "" : " [" + default_text + "]")))
             ->type_name(type)
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
     };
@@ -214,7 +213,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     auto& size = o.model.size;
     add("--group", "GROUP", "S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5", default_group,
         into(o.group, as_text));
-    add("--model", "MODEL", "fp-mamba, fp-rnn or mamba", "fp-mamba",
+    add("--model", "MODEL", "fp-mamba, fp-rnn, mamba or lstm", "fp-mamba",
         [&](const std::string& name, const std::string& text) {
             o.model.kind = one_of(name, text, models);
             o.model_name = text;
@@ -240,11 +239,11 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     add("--steps", "N", "training steps", "12000", into(o.training.steps, whole{1}));
     add("--time-limit", "SECONDS",
         "training ends by then; the learning rate falls with the time when that is faster than with the steps",
-        "none; compare: 280 for FP-Mamba, 60 for Mamba; interpolation: 240 for each curve",
+        "none; compare: 280 for FP-Mamba, 40 each for Mamba and LSTM; interpolation: 240 for each curve",
         into(o.training.time_limit, positive));
     add("--learning-rate", "RATE",
         "peak of AdamW's rate, after 200 steps of warm-up (at most a quarter of --steps) and before a cosine decay",
-        "0.003", into(o.training.optimiser.learning_rate, positive));
+        "0.003; lstm: 0.02", into(o.training.optimiser.learning_rate, positive));
     o.training.optimiser.weight_decay = 0.1;
     add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.1",
         into(o.training.optimiser.weight_decay, not_negative));
@@ -273,12 +272,13 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         "steps between checkpoints in --out, of which the last two are kept; one is also written when training ends or "
         "Ctrl-C ends it. 0: none",
         "0", into(o.checkpoint_every, whole{0}));
-    app.add_flag("--resume", o.resume,
-                 wrapped("go on from the newest checkpoint in --out, with the same options; --threads, --test-lengths, "
-                         "--test-sequences and --checkpoint-every may be others. Without a checkpoint, start anew"));
+    app.add_flag(
+        "--resume", o.resume,
+        help_text("go on from the newest checkpoint in --out, with the same options; --threads, --test-lengths, "
+                  "--test-sequences and --checkpoint-every may be others. Without a checkpoint, start anew"));
 
     bool compare = false;
-    app.add_flag("--compare", compare, "train FP-Mamba and Mamba in turn and draw both");
+    app.add_flag("--compare", compare, help_text("train FP-Mamba, Mamba and LSTM in turn and draw all three"));
     add("--figure", "NAME", "interpolation: FP-Mamba trained with at most 2, 4, 8 and 16 iterations", "",
         into(o.job, choice(figures)));
     app.set_version_flag("--version", std::string("fprnn ") + version);
@@ -315,10 +315,14 @@ std::vector<options> models_of(const options& o) {
     if (o.job == job::compare) {
         options& fixed_point = add("fp_mamba");
         if (!o.time_limit_given) fixed_point.training.time_limit = fp_mamba_seconds;
-        options& mamba = add("mamba");
-        mamba.model.kind = architecture::block::mamba;
-        mamba.model_name = "mamba";
-        if (!o.time_limit_given) mamba.training.time_limit = mamba_seconds;
+        for (const auto& [name, seconds] : {std::pair("mamba", mamba_seconds), std::pair("lstm", lstm_seconds)}) {
+            options& baseline = add(name);
+            baseline.model_name = name;
+            baseline.model.kind = one_of("--model", name, models);
+            if (!o.time_limit_given) baseline.training.time_limit = seconds;
+            if (baseline.model.kind == architecture::block::lstm && !o.learning_rate_given)
+                baseline.training.optimiser.learning_rate = lstm_learning_rate;
+        }
         return all;
     }
     for (const int ell_max : {2, 4, 8, 16}) {

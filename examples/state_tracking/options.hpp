@@ -17,12 +17,12 @@ namespace state_tracking {
 /// What the program does.
 enum class job {
     one,            ///< trains and evaluates one model
-    compare,        ///< FP-Mamba and Mamba on one group, side by side
+    compare,        ///< FP-Mamba, Mamba and LSTM on one group, side by side
     interpolation,  ///< the paper's Figure 1: FP-Mamba at several ℓ_max
 };
 
 /// What --compare trains for, unless a time limit is given.
-inline constexpr double fp_mamba_seconds = 280, mamba_seconds = 60;
+inline constexpr double fp_mamba_seconds = 280, mamba_seconds = 40, lstm_seconds = 40;
 
 /// Everything that can be asked for on the command line, checked.
 struct options {
@@ -46,7 +46,8 @@ struct options {
     fp::index checkpoint_every = 0;  ///< steps; 0: there are none
     bool resume = false;
 
-    bool time_limit_given = false;  ///< otherwise --compare has one for each of its models
+    bool time_limit_given = false;     ///< otherwise --compare has one for each of its models
+    bool learning_rate_given = false;  ///< otherwise an LSTM has its own
 
     fp::adjoint adjoint() const {
         if (one_step) return fp::one_step{};

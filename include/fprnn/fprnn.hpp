@@ -4,6 +4,7 @@
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/shift.hpp>

@@ -30,11 +30,13 @@ killed() {
     ((status == 137))
 }
 
-# same WHOLE RESUMED: equal metrics but for the time, which is their last column, equal accuracies and parameters.
+# same WHOLE RESUMED: equal metrics but for the time, which is their last column, equal accuracies and parameters, and, where
+# there is one, an equal picture of all steps.
 same() {
     cmp <(cut -d, -f1-9 "$1/metrics.csv") <(cut -d, -f1-9 "$2/metrics.csv") || fail "$2: other metrics"
     cmp "$1/accuracy.csv" "$2/accuracy.csv" || fail "$2: other accuracies"
     cmp "$1/parameters.safetensors" "$2/parameters.safetensors" || fail "$2: other parameters"
+    [[ ! -e $1/training.gp ]] || cmp "$1/training.gp" "$2/training.gp" || fail "$2: another picture of the training"
 }
 
 # refused STATUS MESSAGE ARGUMENTS…: exactly this one line, and no file is another one than before.
@@ -110,7 +112,7 @@ same "$whole" "$run"
 
 # The jobs of several models: the second one has a checkpoint, those after it have none, and the first, which is done, is not
 # trained again.
-for job in "--compare fp_mamba mamba" "--figure=interpolation ell_max_2 ell_max_4 ell_max_8 ell_max_16"; do
+for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell_max_4 ell_max_8 ell_max_16"; do
     read -r option first second others <<<"$job"
     several=("$option" --group Z3 --steps 20 --checkpoint-every 9 --time-limit 1000)
     rm -rf "$whole" "$run"

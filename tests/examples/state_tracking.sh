@@ -28,7 +28,9 @@ refused() {
 groups="expected S1 to S7, A1 to A7, Z1 to Z1000 or a direct product of these such as A4xZ5"
 refused "--group: finite_group: 'Q8' is not a known group; $groups" --group Q8
 refused "--group: finite_group: 'A4xB' is not a known group; $groups, got the factor 'B'" --group A4xB
-refused "--model: expected one of fp-mamba, fp-rnn, mamba, got 'lstm'" --model lstm
+refused "--model: expected one of fp-mamba, fp-rnn, mamba, lstm, got 'gru'" --model gru
+refused "--model: expected fp-mamba, because --compare and --figure choose the models themselves, got 'lstm'" \
+    --compare --model lstm
 refused "--layers: expected a whole number from 1 to 1000, got '0'" --layers 0
 refused "--d-inner: expected a whole number from 1 to 65536, got '1.5'" --d-inner 1.5
 refused "--reflections: expected one of 1, 2, 4, 8, got '3'" --reflections 3
@@ -64,9 +66,14 @@ touch "$folder/file"
 refused "--out: expected a folder that can be written, got '$folder/file/below' (Not a directory)" \
     --out "$folder/file/below"
 
+# What it says of itself fits a narrow terminal.
+widest() { awk '{ if (length($0) > m) m = length($0) } END { print m + 0 }' "$@"; }
+"$program" --help >"$folder/help" || fail "--help ended with status $?"
+(($(widest "$folder/help") <= 80)) || fail "--help is wider than 80 columns"
+
 # Little work: every file, each of them well formed.
 is_json() { python3 -m json.tool "$1" >/dev/null 2>&1 || ! command -v python3 >/dev/null; }
-for model in fp-mamba fp-rnn mamba; do
+for model in fp-mamba fp-rnn mamba lstm; do
     out=$folder/$model
     "$program" "${small[@]}" --model $model --steps 20 --test-lengths 5,16 --d-inner 9 --out "$out" >"$folder/log" ||
         fail "$model ended with status $?: $(cat "$folder/log")"
@@ -76,17 +83,30 @@ for model in fp-mamba fp-rnn mamba; do
     [[ $(wc -l <"$out/metrics.csv") == 21 ]] || fail "$model: metrics.csv has not 20 rows"
     [[ $(cut -d, -f1 "$out/accuracy.csv" | paste -sd' ') == "length 5 16" ]] || fail "$model: accuracy.csv is wrong"
     [[ -s $out/parameters.safetensors ]] || fail "$model wrote no parameters"
-    [[ -s $out/accuracy.gp ]] || fail "$model wrote no script"
-    [[ -s $out/accuracy.txt || (-s $out/accuracy.png && -s $out/accuracy.svg) ]] || fail "$model wrote no figure"
+    for figure in accuracy training; do
+        [[ -s $out/$figure.gp ]] || fail "$model wrote no script of $figure"
+        [[ -s $out/$figure.txt || (-s $out/$figure.png && -s $out/$figure.svg) ]] || fail "$model did not draw $figure"
+    done
 done
 "$program" "${small[@]}" --compare --steps 3 --test-lengths 4,8 --out "$folder/compare" >"$folder/log" ||
     fail "--compare ended with status $?: $(cat "$folder/log")"
-for key in group train_length seconds_total fp_mamba mamba parameters sequence_accuracy share_converged; do
+for key in group train_length seconds_total fp_mamba mamba lstm parameters sequence_accuracy share_converged; do
     grep -q "\"$key\"" "$folder/compare/summary.json" || fail "--compare: no $key in summary.json"
 done
 "$program" "${small[@]}" --figure interpolation --steps 3 --test-lengths 2-9 --out "$folder/figure" >"$folder/log" ||
     fail "--figure ended with status $?: $(cat "$folder/log")"
 [[ $(wc -l <"$folder/figure/interpolation.csv") == 33 ]] || fail "interpolation.csv has not 4 times 8 rows"
+
+# Without gnuplot the figures are text, no wider than a terminal's 80 columns and without any control character.
+PATH=/none "$program" "${small[@]}" --compare --steps 30 --test-lengths 4,8 --out "$folder/text" >"$folder/log" ||
+    fail "--compare without gnuplot ended with status $?"
+for figure in accuracy training; do
+    (($(widest "$folder/text/$figure.txt") <= 80)) || fail "$figure.txt is wider than 80 columns"
+    for model in FP-Mamba Mamba LSTM; do
+        grep -q "^$model$" "$folder/text/$figure.txt" || fail "$figure.txt has no $model"
+    done
+done
+grep -q $'[\r\e]' "$folder/log" && fail "control characters in a file"
 
 # Equal seeds give equal numbers whatever the threads (the last column is the time).
 for threads in 1 3; do

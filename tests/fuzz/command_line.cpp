@@ -13,6 +13,7 @@ std::vector<std::string> fuzz::seeds() {
             "--figure=interpolation\n--out\nfolder\n--resume\n--checkpoint-every=10",
             "--d-model 8\n--reflections\n8\n--d-inner\n8\n--reflection-scale\n2",
             "--schedule\nparallel\n--schedule\n16\n--adjoint\none-step\n--tolerance\n1e-6",
+            "--model\nlstm\n--reflections\n8\n--d-inner\n1",
             "--help",
             "--version",
             "--length\n1048576\n--batch\n1\n--curriculum\n7",

@@ -11,12 +11,22 @@ using fprnn::testing::scratch_folder;
 
 fprnn::figure example() {
     return {.title = "it's a test",
-            .x_label = "length",
-            .y_label = "accuracy",
+            .x = {.label = "length", .log = 2},
+            .y = {.label = "accuracy", .limits = {{0, 1}}},
             .curves = {{.label = "one", .x = {2, 4, 8}, .y = {1, 0.5, 0.25}}},
-            .mark = 4,
-            .mark_label = "here",
-            .log_x = true};
+            .upright = fprnn::mark{4, "here"}};
+}
+
+/// Four figures: no limits, both kinds of logarithmic axes, a curve without a point.
+fprnn::picture example_of_four() {
+    const fprnn::curve falling{.label = "falling", .x = {1, 2, 3, 4}, .y = {4, 3, 0.002, 0}};
+    const fprnn::curve empty{.label = "empty", .x = {}, .y = {}};
+    const fprnn::figure plain{.title = "plain", .x = {.label = "x"}, .y = {.label = "y"}, .curves = {falling, empty}};
+    fprnn::figure decades = plain, octaves = plain, level = plain;
+    decades.y.log = 10;
+    octaves.x.log = octaves.y.log = 2;
+    level.level = fprnn::mark{9, "level"};
+    return {"four", {plain, decades, octaves, level}};
 }
 
 /// PATH is another one while it lives.
@@ -28,17 +38,79 @@ struct path_variable {
 
 TEST_CASE("figure: the script holds the data, quotes text and marks powers of two") {
     const std::string script = fprnn::gnuplot_script(example(), "name");
-    CHECK(script.find("$curve0 << EOD\n2 1\n4 0.5\n8 0.25\nEOD\n") != std::string::npos);
+    CHECK(script.find("$figure0_curve0 << EOD\n2 1\n4 0.5\n8 0.25\nEOD\n") != std::string::npos);
     CHECK(script.find("set title 'it''s a test'") != std::string::npos);
     CHECK(script.find("set xtics ('2' 2, '4' 4, '8' 8)") != std::string::npos);
     CHECK(script.find("set output 'name.png'") != std::string::npos);
     CHECK(script.find("set output 'name.svg'") != std::string::npos);
 }
 
+TEST_CASE("figure: a logarithmic axis has whole decades or powers of two, and no value that is not positive") {
+    const std::string script = fprnn::gnuplot_script(example_of_four(), "name");
+    CHECK(script.find("$figure0_curve0 << EOD\n1 4\n2 3\n3 0.002\n4 0\nEOD\n") != std::string::npos);
+    CHECK(script.find("$figure1_curve0 << EOD\n1 4\n2 3\n3 0.002\nEOD\n") != std::string::npos);
+    CHECK(script.find(
+              "set yrange [0.0009090909:14]\nset ytics ('10^{-3}' 0.001, '10^{-2}' 0.01, '10^{-1}' 0.1, '10^{0}' 1, "
+              "'10^{1}' 10)") != std::string::npos);
+    CHECK(script.find("set xtics ('1' 1, '2' 2)") != std::string::npos);
+    // A linear axis begins at 0 and reaches what is marked on it.
+    CHECK(script.find("set yrange [-0.08:4.16]") != std::string::npos);
+    CHECK(script.find("set yrange [-0.18:9.36]") != std::string::npos);
+    // One key for all.
+    CHECK(script.find("plot NaN") == std::string::npos);
+    CHECK(script.find("NaN with linespoints") != std::string::npos);
+}
+
+TEST_CASE("figure: a linear axis has at most six round ticks") {
+    for (const auto& [last, ticks] : {std::pair(1.0, "0.2"), {1.01, "0.5"}, {50, "10"}, {51, "20"}, {12000, "5000"}}) {
+        CAPTURE(last);
+        const fprnn::figure f{.title = "",
+                              .x = {.label = ""},
+                              .y = {.label = ""},
+                              .curves = {{.label = "a", .x = {0, last}, .y = {1, 1}}}};
+        CHECK(fprnn::gnuplot_script(f, "name").find("set xtics " + std::string(ticks) + "\n") != std::string::npos);
+    }
+}
+
+TEST_CASE("figure: of many octaves every second or third has its tick") {
+    fprnn::figure f = example();
+    f.curves.front().x = {1, 4, 1 << 20};
+    CHECK(fprnn::gnuplot_script(f, "name").find("set xtics ('1' 1, '4' 4, '16' 16,") != std::string::npos);
+}
+
 TEST_CASE("figure: as text, a bar is as long as its share and the mark stands at its length") {
     const std::string text = fprnn::text_chart(example());
-    CHECK(text.find("     2  |" + std::string(50, '#') + "| 1.000\n") != std::string::npos);
-    CHECK(text.find("     4 *|" + std::string(25, '#') + std::string(25, ' ') + "| 0.500\n") != std::string::npos);
+    CHECK(text.find("      2  |" + std::string(50, '#') + "| 1.000\n") != std::string::npos);
+    CHECK(text.find("      4 *|" + std::string(25, '#') + std::string(25, ' ') + "| 0.500\n") != std::string::npos);
+}
+
+TEST_CASE("figure: as text, it has all figures, bars of a logarithmic axis too, and at most so many of a curve") {
+    const std::string text = fprnn::text_chart(example_of_four());
+    for (const char* part : {"four\n", "plain\n", "y; x\n", "falling\n", "      1  |", "| 0.002\n"})
+        CHECK(text.find(part) != std::string::npos);
+    CHECK(text.find("empty") == std::string::npos);
+    // In the second figure 0.002 is the lowest of the decades and has no bar, and 0 has no place at all.
+    CHECK(text.find("      3  |" + std::string(50, ' ') + "| 0.002\n") != std::string::npos);
+
+    fprnn::curve many{.label = "many", .x = {}, .y = {}};
+    for (int i = 0; i <= 1000; ++i) {
+        many.x.push_back(i);
+        many.y.push_back(0.5);
+    }
+    const std::string short_text = fprnn::text_chart(
+        fprnn::figure{.title = "", .x = {}, .y = {.label = "", .limits = {{0, 1}}}, .curves = {many}}, 80, 5);
+    CHECK(std::count(short_text.begin(), short_text.end(), '|') == 10);
+    for (const char* x : {"      0  |", "    250  |", "    500  |", "    750  |", "   1000  |"})
+        CHECK(short_text.find(x) != std::string::npos);
+}
+
+TEST_CASE("figure: as text, no line is wider than the terminal") {
+    for (const int columns : {1, 10, 22, 30, 40, 79, 80, 200}) {
+        CAPTURE(columns);
+        std::istringstream lines(fprnn::text_chart(example_of_four(), columns));
+        for (std::string line; std::getline(lines, line);) CHECK(line.size() <= std::max<std::size_t>(22, columns));
+    }
+    CHECK(fprnn::text_chart(example(), 200) == fprnn::text_chart(example()));  // wider is of no use
 }
 
 TEST_CASE("figure: gnuplot draws it where it is installed") {
@@ -48,8 +120,12 @@ TEST_CASE("figure: gnuplot draws it where it is installed") {
     CHECK(fs::file_size(folder.path / "name.png") > 1000);
     CHECK(fs::file_size(folder.path / "name.svg") > 1000);
     CHECK_FALSE(fs::exists(folder.path / "name.txt"));
+    CHECK_FALSE(fprnn::draw(example_of_four(), folder.path, "four").has_value());
+    CHECK(fs::file_size(folder.path / "four.png") > 1000);
     // Nothing to draw is not an error either.
-    CHECK_FALSE(fprnn::draw({.title = "empty", .x_label = "", .y_label = "", .curves = {}}, folder.path, "empty"));
+    const fprnn::figure empty{.title = "empty", .x = {}, .y = {}, .curves = {}};
+    CHECK_FALSE(fprnn::draw(empty, folder.path, "empty"));
+    CHECK_FALSE(fprnn::draw({"empty", {empty, empty}}, folder.path, "empties"));
 }
 
 TEST_CASE("figure: without gnuplot, or when it fails, there is a text chart and the script") {
@@ -61,6 +137,9 @@ TEST_CASE("figure: without gnuplot, or when it fails, there is a text chart and 
     REQUIRE(text.has_value());
     CHECK(fs::file_size(folder.path / "name.txt") == text->size());
     CHECK(fs::exists(folder.path / "name.gp"));
+    // The file does not depend on who looks on.
+    CHECK(fprnn::draw(example(), folder.path, "narrow", 30) != text);
+    CHECK(fs::file_size(folder.path / "narrow.txt") == text->size());
 
     fprnn::write_file(programs / "gnuplot", "#!/bin/sh\nexit 1\n");
     fs::permissions(programs / "gnuplot", fs::perms::owner_all);

@@ -2,6 +2,7 @@
 
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/lstm.hpp>
 
 #include <doctest/doctest.h>
 
@@ -78,6 +79,13 @@ TEST_CASE("bits: FP-RNN's depend on neither threads nor place nor neighbours") {
         check_bits(fprnn::models::fp_rnn<2>(), rnn_size, C, exact);
     }
     check_bits(fprnn::models::fp_rnn<2>(), rnn_size, 2, fprnn::unrolled{});
+}
+
+TEST_CASE("bits: LSTM's depend on neither threads nor place nor neighbours") {
+    for (const index C : {index{1}, index{4}, fprnn::whole_sequence}) {
+        CAPTURE(C);
+        check_bits(fprnn::models::lstm(), rnn_size, C, exact);
+    }
 }
 
 }  // namespace

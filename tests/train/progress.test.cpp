@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -90,37 +91,125 @@ TEST_CASE("progress: what others did before counts neither for the rate nor for 
     CHECK(text != "51/100  left 0s\n");      // 49 times 30 milliseconds or more
 }
 
-TEST_CASE("progress: on a terminal one line is rewritten within the window's width") {
-    const int master = ::posix_openpt(O_RDWR | O_NOCTTY);
-    REQUIRE(master >= 0);
-    REQUIRE(::grantpt(master) == 0);
-    REQUIRE(::unlockpt(master) == 0);
-    const int terminal = ::open(::ptsname(master), O_RDWR | O_NOCTTY);
-    REQUIRE(terminal >= 0);
-    const winsize window{24, 30, 0, 0};
-    REQUIRE(::ioctl(terminal, TIOCSWINSZ, &window) == 0);
-    std::FILE* file = ::fdopen(terminal, "w");
+/// A variable of the environment while it lives; null: unset.
+struct environment {
+    std::string name;
+    std::optional<std::string> before;
+    environment(const char* n, const char* value) : name(n) {
+        if (const char* old = std::getenv(n)) before = old;
+        set(value);
+    }
+    ~environment() { set(before ? before->c_str() : nullptr); }
+    environment(const environment&) = delete;
+
+private:
+    void set(const char* value) const {
+        if (value)
+            ::setenv(name.c_str(), value, 1);
+        else
+            ::unsetenv(name.c_str());
+    }
+};
+
+/// A terminal of 24 lines, and what was written to it.
+class pseudo_terminal {
+public:
+    explicit pseudo_terminal(unsigned short columns) : master_(::posix_openpt(O_RDWR | O_NOCTTY)) {
+        REQUIRE(master_ >= 0);
+        REQUIRE(::grantpt(master_) == 0);
+        REQUIRE(::unlockpt(master_) == 0);
+        const int terminal = ::open(::ptsname(master_), O_RDWR | O_NOCTTY);
+        REQUIRE(terminal >= 0);
+        const winsize window{24, columns, 0, 0};
+        REQUIRE(::ioctl(terminal, TIOCSWINSZ, &window) == 0);
+        file = ::fdopen(terminal, "w");
+    }
+    ~pseudo_terminal() {
+        std::fclose(file);
+        ::close(master_);
+    }
+    pseudo_terminal(const pseudo_terminal&) = delete;
+
+    /// All of it, up to where `last` is in it. The terminal hands on what was written when it likes, and in pieces.
+    std::string written(const std::string& last) {
+        std::string text;
+        pollfd ready{master_, POLLIN, 0};
+        while (text.find(last) == std::string::npos && ::poll(&ready, 1, 5000) > 0) {
+            char buffer[4096];
+            const auto n = ::read(master_, buffer, sizeof buffer);
+            if (n <= 0) break;
+            text.append(buffer, static_cast<std::size_t>(n));
+        }
+        return text;
+    }
+
+    std::FILE* file = nullptr;
+
+private:
+    int master_;
+};
+
+/// What a short training writes to a terminal.
+std::string training(pseudo_terminal& terminal) {
     {
-        progress p(file, 2);
+        progress p(terminal.file, 2, 0);
         p.update({.step = 1, .loss = 1, .token_accuracy = .5, .sequence_accuracy = .5});
         p.update({.step = 1});
         p.update({.step = 2, .loss = 1});
         p.print("between");
         p.update({.step = 2});
+        p.finish();
+        p.print("the end");
     }
-    // The terminal hands on what was written when it likes, and in pieces.
-    std::string text;
-    pollfd ready{master, POLLIN, 0};
-    while (text.find("between") == std::string::npos && ::poll(&ready, 1, 5000) > 0) {
-        char buffer[4096];
-        const auto n = ::read(master, buffer, sizeof buffer);
-        if (n <= 0) break;
-        text.append(buffer, static_cast<std::size_t>(n));
-    }
-    std::fclose(file);
-    ::close(master);
+    return terminal.written("the end");
+}
+
+TEST_CASE("progress: on a terminal one line is rewritten within the window's width") {
+    const environment term("TERM", "xterm-256color");
+    pseudo_terminal terminal(30);
+    const std::string text = training(terminal);
     CHECK(text.find("\r1/2  loss 1  token 0.5000\x1b[K\r2/2") == 0);
     CHECK(text.find("\r\x1b[Kbetween") != std::string::npos);
+}
+
+TEST_CASE("progress: no colour is ever written, with NO_COLOR and without") {
+    const environment term("TERM", "xterm-256color");
+    for (const char* value : {static_cast<const char*>(nullptr), "", "1"}) {
+        const environment no_color("NO_COLOR", value);
+        pseudo_terminal terminal(80);
+        const std::string text = training(terminal);
+        // A colour is ESC [ numbers m; the rest of the line is cleared by ESC [ K, the only other sequence.
+        for (std::size_t at = 0; (at = text.find('\x1b', at)) != text.npos; ++at) CHECK(text.substr(at, 3) == "\x1b[K");
+    }
+}
+
+TEST_CASE("progress: a terminal that is dumb, or that TERM does not name, gets plain lines within its width") {
+    for (const char* value : {static_cast<const char*>(nullptr), "", "dumb"}) {
+        const environment term("TERM", value);
+        pseudo_terminal terminal(30);
+        const std::string text = training(terminal);
+        CHECK(text.find('\x1b') == std::string::npos);
+        // The terminal itself puts a carriage return before every line feed.
+        CHECK(text.find("1/2  loss 1  token 0.5000\r\n") == 0);
+        CHECK(text.find("\r\nbetween\r\n") != std::string::npos);
+        for (std::size_t at = 0; (at = text.find('\r', at)) != text.npos; ++at) CHECK(text[at + 1] == '\n');
+    }
+}
+
+TEST_CASE("columns_of: a window's, else COLUMNS, else 80, which a file always has") {
+    const environment given("COLUMNS", "57");
+    pseudo_terminal narrow(30), unknown(0);
+    CHECK(fprnn::columns_of(narrow.file) == 30);
+    CHECK(fprnn::columns_of(unknown.file) == 57);
+    for (const char* value : {static_cast<const char*>(nullptr), "", "0", "-3", "wide", "57x", "99999999999999"}) {
+        const environment no_use("COLUMNS", value);
+        CHECK(fprnn::columns_of(unknown.file) == 80);
+    }
+    std::FILE* file = std::tmpfile();
+    CHECK(fprnn::columns_of(file) == 80);
+    CHECK_FALSE(fprnn::is_terminal(file));
+    CHECK_FALSE(fprnn::rewrites_lines(file));
+    std::fclose(file);
 }
 
 TEST_CASE("progress: what it cannot show is refused") {

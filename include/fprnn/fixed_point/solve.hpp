@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <concepts>
 #include <utility>
 
 /// The fixed-point engine: one tile, chunk after chunk. It knows no operation and no mixer, only rules.
@@ -51,6 +52,12 @@ consteval bool rows_are_independent(type_list<E...>) {
     return ((E::depends != dependence::current || rule<E>::row_local) && ...);
 }
 
+/// Whether a one-token chunk is its own fixed point once it has been evaluated, because nothing in it sees y_t^{ℓ−1}.
+template <class... E>
+consteval bool tokens_are_explicit(type_list<E...>) {
+    return ((E::depends != dependence::current || std::same_as<E, previous_node>)&&...);
+}
+
 /// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last evaluated, the
 /// rows of all nodes belong to that point, and f's rows are the value f(y). `counts` [tile] receives the iterations;
 /// `scratch` is what a reduced token needs.
@@ -86,6 +93,7 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index first_seq
                 evaluate<dependence::current>(f, row + s, 1);
                 ++f.work.evaluations;
                 if (s >= sequences) break;
+                if constexpr (tokens_are_explicit(typename F::program::nodes{})) std::copy_n(fy + s * D, D, y + s * D);
                 advance(w, ell, s);
             }
         }

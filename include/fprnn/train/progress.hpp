@@ -1,9 +1,7 @@
 #pragma once
 
 #include <fprnn/core/shape.hpp>
-
-#include <sys/ioctl.h>
-#include <unistd.h>
+#include <fprnn/core/terminal.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -64,20 +62,21 @@ inline std::string progress_line(const progress_report& r, index total, double s
 }
 
 /// Shows how training goes. On a terminal one line is rewritten, at most ten times a second and never wider than the
-/// window; elsewhere, in a file or a log, a plain line is written every `seconds_between_lines`. The first step and step `total`
+/// window; elsewhere, in a file, a log or where TERM is missing or "dumb", a plain line is written every
+/// `seconds_between_lines`, without any control character. There are no colours. The first step and step `total`
 /// are always shown. Rate and time left are means since construction, of what came after `begun`, which was done before. Does not
 /// own the file.
 class progress {
 public:
     /// argument_error when out is null, total negative or the interval not a number of at least 0.
     progress(std::FILE* out, index total, double seconds_between_lines = 10, const progress_report& begun = {})
-        : out_(out), total_(total), begun_(begun), terminal_(out && ::isatty(::fileno(out)) == 1) {
+        : out_(out), total_(total), begun_(begun), rewrites_(rewrites_lines(out)) {
         require(out != nullptr, "progress", [] { return "out is null"; });
         require(total >= 0, "progress", [&] { return "total must be at least 0, got " + std::to_string(total); });
         require(seconds_between_lines >= 0, "progress", [&] {
             return "seconds_between_lines must be at least 0, got " + std::to_string(seconds_between_lines);
         });
-        interval_ = terminal_ ? 0.1 : seconds_between_lines;
+        interval_ = rewrites_ ? 0.1 : seconds_between_lines;
     }
     progress(const progress&) = delete;
     progress& operator=(const progress&) = delete;
@@ -92,9 +91,9 @@ public:
         const double done = share(report), now = done - share(begun_);
         const double left = now > 0 ? elapsed * (1 - done) / now : std::numeric_limits<double>::quiet_NaN();
         const std::string line = progress_line(report, total_, rate, left, width());
-        std::fprintf(out_, terminal_ ? "\r%s\x1b[K" : "%s\n", line.c_str());
+        std::fprintf(out_, rewrites_ ? "\r%s\x1b[K" : "%s\n", line.c_str());
         std::fflush(out_);
-        open_ = terminal_;
+        open_ = rewrites_;
     }
 
     /// Writes a line that stays, such as a result in between.
@@ -120,17 +119,12 @@ private:
     }
 
     // Asked anew each time because windows are resized. The last column stays free: some terminals wrap on it.
-    int width() const {
-        if (!terminal_) return std::numeric_limits<int>::max();
-        winsize size{};
-        const bool known = ::ioctl(::fileno(out_), TIOCGWINSZ, &size) == 0 && size.ws_col > 0;
-        return (known ? size.ws_col : 80) - 1;
-    }
+    int width() const { return is_terminal(out_) ? columns_of(out_) - 1 : std::numeric_limits<int>::max(); }
 
     std::FILE* out_;
     index total_;
     progress_report begun_;
-    bool terminal_;
+    bool rewrites_;
     double interval_ = 0;
     double next_ = 0;
     bool open_ = false;

@@ -1,0 +1,168 @@
+#include "figures.hpp"
+
+#include <fprnn/core/terminal.hpp>
+#include <fprnn/io/figure.hpp>
+#include <fprnn/io/means.hpp>
+#include <fprnn/io/read_csv.hpp>
+
+#include <cmath>
+#include <cstdio>
+
+namespace state_tracking {
+
+namespace {
+
+const char* colour_of(architecture::block kind) {
+    switch (kind) {
+        case architecture::block::fp_mamba:
+        case architecture::block::fp_rnn: return "#1f5fa8";
+        case architecture::block::mamba: return "#d9822b";
+        case architecture::block::lstm: return "#8fcaa3";
+    }
+    return "";
+}
+
+fp::mark training_length(const options& o) { return {static_cast<double>(o.training.length), "training length"}; }
+
+/// A curve of one number of each test length.
+template <class Number>
+fp::curve against_length(const drawn& m, const std::string& label, Number&& number) {
+    fp::curve c{.label = label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
+    for (const fp::evaluation& e : m.result->table) {
+        c.x.push_back(static_cast<double>(e.length));
+        c.y.push_back(number(e));
+    }
+    return c;
+}
+
+fp::curve thin(fp::curve c) {
+    c.label.clear();
+    c.width = 2;
+    c.dash = 2;
+    c.points = false;
+    return c;
+}
+
+/// What a training was, step by step; columns of metrics.csv.
+struct history {
+    fp::running_means loss, length, iterations;
+
+    explicit history(const std::filesystem::path& folder) {
+        fp::read_csv(folder / "metrics.csv", {"step", "loss", "length", "median_iterations"}, [&](const auto& row) {
+            loss.add(row[0], row[1]);
+            length.add(row[0], row[2]);
+            iterations.add(row[0], row[3]);
+        });
+    }
+};
+
+/// The axis of the steps; its label says how many a point stands for.
+fp::axis step_axis(const std::vector<history>& all) {
+    std::size_t most = 1;
+    for (const history& h : all) most = std::max(most, h.loss.each());
+    return {.label = most == 1 ? "training step" : "training step (means over up to " + std::to_string(most) + ")"};
+}
+
+/// What the number of iterations of a sequence is.
+std::string iterations_title(const options& o) {
+    if (o.schedule.length == fp::whole_sequence) return "Iterations of a sequence";
+    return std::string("Iterations of a sequence's slowest ") + (o.schedule.length == 1 ? "token" : "chunk");
+}
+
+bool has_points(const fp::figure& f, std::size_t least) {
+    for (const fp::curve& c : f.curves)
+        if (static_cast<std::size_t>(std::count_if(c.y.begin(), c.y.end(), [&](double y) {
+                return std::isfinite(y) && (f.y.log == 0 || y > 0);
+            })) >= least)
+            return true;
+    return false;
+}
+
+}  // namespace
+
+std::vector<drawn> by_model(const std::vector<outcome>& results) {
+    std::vector<drawn> all;
+    all.reserve(results.size());
+    for (auto r = results.rbegin(); r != results.rend(); ++r) {
+        // Where a model is as good as the LSTM, which is what can be reached, both are seen.
+        const double width = r->kind == architecture::block::lstm ? 8 : 3.5;
+        all.push_back({&*r, name_of(r->kind), colour_of(r->kind), width});
+    }
+    return all;
+}
+
+fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models) {
+    fp::figure f{.title = "State tracking on " + o.group + ", trained on sequences of " +
+                          std::to_string(o.training.length) + " tokens",
+                 .x = {.label = "length of the test sequence (tokens)", .log = 2},
+                 .y = {.label = "accuracy on sequences", .limits = {{0, 1}}},
+                 .curves = {},
+                 .upright = training_length(o),
+                 .dashed = "tokens"};
+    for (const drawn& m : models) {
+        f.curves.push_back(against_length(m, m.label, [](const fp::evaluation& e) { return e.accuracy.sequence; }));
+        f.curves.push_back(thin(against_length(m, m.label, [](const fp::evaluation& e) { return e.accuracy.token; })));
+    }
+    return f;
+}
+
+fp::picture training_picture(const options& o, const std::vector<drawn>& models) {
+    std::vector<history> histories;
+    histories.reserve(models.size());
+    for (const drawn& m : models) histories.emplace_back(m.result->folder);
+    const fp::axis step = step_axis(histories);
+    const auto against_step = [&](fp::running_means history::*what) {
+        std::vector<fp::curve> curves;
+        curves.reserve(models.size());
+        for (std::size_t i = 0; i < models.size(); ++i)
+            curves.push_back({.label = models[i].label,
+                              .x = (histories[i].*what).x(),
+                              .y = (histories[i].*what).y(),
+                              .colour = models[i].colour,
+                              .width = 0.7 * models[i].width,
+                              .points = false});
+        return curves;
+    };
+
+    fp::figure loss{.title = "Loss",
+                    .x = step,
+                    .y = {.label = "cross-entropy (nats per token)"},
+                    .curves = against_step(&history::loss),
+                    .level = fp::mark{std::log(static_cast<double>(o.model.size.classes)), "guessing"}};
+    fp::figure length{.title = "Curriculum",
+                      .x = step,
+                      .y = {.label = "sequence length (tokens)", .log = 2},
+                      .curves = against_step(&history::length)};
+    fp::figure iterations{.title = iterations_title(o),
+                          .x = step,
+                          .y = {.label = "median iterations"},
+                          .curves = against_step(&history::iterations)};
+    fp::figure residual{.title = "Median relative residual after training",
+                        .x = {.label = "length of the test sequence (tokens)", .log = 2},
+                        .y = {.label = "residual", .log = 10},
+                        .curves = {},
+                        .level = fp::mark{o.schedule.tolerance, "tolerance"},
+                        .dashed = "largest"};
+    for (const drawn& m : models) {
+        const auto of = [](double fp::convergence_summary::*number) {
+            return [number](const fp::evaluation& e) { return e.convergence ? (*e.convergence).*number : NAN; };
+        };
+        residual.curves.push_back(against_length(m, m.label, of(&fp::convergence_summary::median_residual)));
+        residual.curves.push_back(thin(against_length(m, m.label, of(&fp::convergence_summary::largest_residual))));
+    }
+
+    std::vector<fp::figure> figures{loss, length};
+    if (has_points(iterations, 2)) figures.push_back(iterations);
+    if (has_points(residual, 2)) figures.push_back(residual);
+    return {"Training on " + o.group + " at T = " + std::to_string(o.training.length), figures};
+}
+
+void draw(const fp::picture& p, const options& o, const std::string& name) {
+    if (const auto chart = fp::draw(p, o.out, name, fp::columns_of(stdout)))
+        std::printf("\n%s\n%s is this chart, because gnuplot did not draw one\n", chart->c_str(),
+                    (o.out / (name + ".txt")).c_str());
+    else
+        std::printf("\n%s\n%s\n", (o.out / (name + ".png")).c_str(), (o.out / (name + ".svg")).c_str());
+}
+
+}  // namespace state_tracking

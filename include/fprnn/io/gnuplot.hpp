@@ -1,0 +1,263 @@
+#pragma once
+
+#include <fprnn/io/picture.hpp>
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <sstream>
+#include <string>
+
+namespace fprnn {
+
+/// The path of a program that a shell would find; empty when there is none.
+inline std::string find_program(const std::string& name) {
+    const char* path = std::getenv("PATH");
+    std::istringstream folders(path ? path : "");
+    for (std::string folder; std::getline(folders, folder, ':');) {
+        std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+        if (::access(candidate.c_str(), X_OK) == 0) return candidate;
+    }
+    return {};
+}
+
+namespace detail {
+
+/// The smallest and the largest of some numbers.
+struct extent {
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    void take(double v) {
+        low = std::min(low, v);
+        high = std::max(high, v);
+    }
+    bool empty() const { return low > high; }
+};
+
+inline bool can_be_drawn(double v, const axis& a) { return std::isfinite(v) && (a.log == 0 || v > 0); }
+
+/// Calls f(x, y) for each point of c that can be drawn in the figure.
+template <class F>
+void for_each_point(const figure& f, const curve& c, F&& take) {
+    for (std::size_t i = 0; i < c.x.size(); ++i)
+        if (can_be_drawn(c.x[i], f.x) && can_be_drawn(c.y[i], f.y)) take(c.x[i], c.y[i]);
+}
+
+struct extents {
+    extent x, y;
+};
+inline extents extents_of(const figure& f) {
+    extents e;
+    for (const curve& c : f.curves)
+        for_each_point(f, c, [&](double x, double y) {
+            e.x.take(x);
+            e.y.take(y);
+        });
+    if (f.upright) e.x.take(f.upright->at);
+    if (f.level) e.y.take(f.level->at);
+    for (const auto& [a, range] : {std::pair(&f.x, &e.x), std::pair(&f.y, &e.y)}) {
+        if (a->limits) *range = {a->limits->first, a->limits->second};
+        if (range->empty()) *range = {1, 2};
+    }
+    if (f.y.log == 0 && !f.y.limits) e.y.take(0);
+    return e;
+}
+
+/// Where a figure stands in its picture, as shares of it.
+struct box {
+    double left, right, bottom, top;
+};
+
+class gnuplot_writer {
+public:
+    gnuplot_writer(const picture& p, const std::string& name) : p_(p), name_(name) { s_.precision(7); }
+
+    std::string script() {
+        s_ << "# gnuplot " << name_ << ".gp\n"
+           << "set encoding utf8\n";
+        for (std::size_t k = 0; k < p_.figures.size(); ++k)
+            for (std::size_t i = 0; i < p_.figures[k].curves.size(); ++i) data(k, i);
+        const int width = single() ? 800 : 1000, height = single() ? 520 : static_cast<int>(80 + 330 * rows());
+        s_ << "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
+           << "    set terminal pngcairo size " << 2 * width << "," << 2 * height
+           << " fontscale 1.6 linewidth 1.6 pointscale 1.6 font 'sans," << (single() ? 16 : 14) << "'\n"
+           << "} else {\n"
+           << "    set terminal png size " << 2 * width << "," << 2 * height << " font 'sans,22'\n"
+           << "}\n";
+        draw("png");
+        s_ << "set terminal svg size " << width << "," << height << " dynamic background 'white' font 'sans-serif,"
+           << (single() ? 14 : 12) << "' linewidth 0.8\n";
+        draw("svg");
+        return s_.str();
+    }
+
+private:
+    bool single() const { return p_.figures.size() == 1; }
+    std::size_t rows() const { return (p_.figures.size() + 1) / 2; }
+
+    static std::string quoted(const std::string& text) {
+        std::string q = "'";
+        for (const char c : text) q += c == '\'' ? "''" : std::string(1, c);
+        return q + "'";
+    }
+    static std::string block(std::size_t k, std::size_t i) {
+        return "$figure" + std::to_string(k) + "_curve" + std::to_string(i);
+    }
+
+    void data(std::size_t k, std::size_t i) {
+        const figure& f = p_.figures[k];
+        s_ << block(k, i) << " << EOD\n";
+        for_each_point(f, f.curves[i], [&](double x, double y) { s_ << x << " " << y << "\n"; });
+        s_ << "EOD\n";
+    }
+
+    void draw(const std::string& terminal) {
+        s_ << "set output '" << name_ << "." << terminal << "'\n";
+        if (!single()) s_ << "set multiplot\n";
+        for (std::size_t k = 0; k < p_.figures.size(); ++k) {
+            s_ << "reset\n";
+            if (k == 0 && !single())
+                s_ << "set label " << quoted(p_.title) << " at screen 0.5,screen " << 1 - 28.0 / height()
+                   << " center font ',18'\n";
+            frame(p_.figures[k], place(k));
+            if (k == 0)
+                key(p_.figures[k]);
+            else
+                s_ << "set key off\n";
+            plot(p_.figures[k], k);
+        }
+        s_ << (single() ? "" : "unset multiplot\n") << "unset output\n";
+    }
+
+    double height() const { return single() ? 520.0 : 80 + 330.0 * static_cast<double>(rows()); }
+
+    box place(std::size_t k) const {
+        if (single()) return {0.124, 0.945, 0.241, 0.846};
+        const std::size_t rows_above = k / 2;
+        const double column = k % 2 == 0 ? 0 : 1, row = static_cast<double>(rows_above);
+        const double top = 1 - (82 + 330 * row) / height();
+        return {0.5 * column + 0.09, 0.5 * column + 0.475, top - 220 / height(), top};
+    }
+
+    /// Ticks at powers of the base: every one, or every second, third … where there would be many.
+    void power_ticks(const char* name, double base, double low, double high) {
+        const double first = std::ceil(std::log(low) / std::log(base) - 1e-9),
+                     last = std::floor(std::log(high) / std::log(base) + 1e-9), every = std::ceil((last - first) / 11);
+        s_ << "set " << name << "tics (";
+        const char* comma = "";
+        for (double e = first; e <= last; e += std::max(every, 1.0), comma = ", ") {
+            const double tick = std::pow(base, e);
+            if (base == 10)
+                s_ << comma << "'10^{" << e << "}' " << tick;
+            else
+                s_ << comma << "'" << tick << "' " << tick;
+        }
+        s_ << ")\n";
+    }
+
+    /// 1, 2 or 5 times a power of ten: the smallest that divides `length` into at most five.
+    static double round_step(double length) {
+        const double power = std::pow(10, std::floor(std::log10(length / 5)));
+        for (const double digit : {1.0, 2.0, 5.0})
+            if (digit * power >= length / 5) return digit * power;
+        return 10 * power;
+    }
+
+    void scale(const char* name, const axis& a, extent e, double below, double above) {
+        if (a.log != 0) {
+            const double base = a.log, step = std::log(base);
+            if (base == 10) {
+                e.low = std::pow(base, std::floor(std::log(e.low) / step + 1e-9));
+                e.high = std::pow(base, std::ceil(std::log(e.high) / step - 1e-9));
+                if (!(e.low < e.high)) e.high = e.low * base;
+            }
+            s_ << "set logscale " << name << " " << a.log << "\n"
+               << "set " << name << "range [" << e.low / (base == 10 ? 1.1 : 1.12) << ":"
+               << e.high * (base == 10 ? 1.4 : 1.12) << "]\n";
+            power_ticks(name, base, e.low, e.high);
+            return;
+        }
+        const double length = e.high > e.low ? e.high - e.low : 1;
+        s_ << "set " << name << "range [" << e.low - below * length << ":" << e.high + above * length << "]\n";
+        if (a.limits) {
+            const double step = length / 5;
+            s_ << "set " << name << "tics " << e.low << "," << step << "," << e.high << " format '"
+               << (step == std::round(step) ? "%.0f" : "%.1f") << "'\n";
+        } else if (*name == 'x') {  // numbers of ticks that stand side by side must not touch
+            s_ << "set xtics " << round_step(length) << "\n";
+        }
+    }
+
+    void frame(const figure& f, const box& b) {
+        const extents e = extents_of(f);
+        s_ << "set title " << quoted(f.title) << " font '," << (single() ? 20 : 15) << "' offset 0,"
+           << (single() ? 0.6 : 0.2) << "\n"
+           << "set xlabel " << quoted(f.x.label) << " offset 0,0.4\n"
+           << "set ylabel " << quoted(f.y.label + (f.dashed.empty() ? "" : " (dashed: " + f.dashed + ")"))
+           << " offset -0.5,0\n"
+           << "set border 3 linewidth 1.5 linecolor rgb '#444444'\n"
+           << "set tics nomirror out textcolor rgb '#222222' format '%g'\n"
+           << "set grid ytics linetype 1 linewidth 1 linecolor rgb '#e4e4e4'\n"
+           << "set lmargin at screen " << b.left << "\nset rmargin at screen " << b.right << "\nset bmargin at screen "
+           << b.bottom << "\nset tmargin at screen " << b.top << "\n";
+        scale("x", f.x, e.x, 0.03, 0.03);
+        scale("y", f.y, e.y, 0.02, 0.04);
+        if (f.upright) {
+            s_ << "set arrow from " << f.upright->at << ",graph 0 to " << f.upright->at
+               << ",graph 1 nohead dashtype 2 linewidth 1.5 linecolor rgb '#8a8a8a' back\n"
+               << "set label " << quoted(f.upright->label) << " at " << f.upright->at
+               << ",graph 1 center offset 0,0.7 font ',13' textcolor rgb '#6a6a6a'\n"
+               << "set object rectangle from " << f.upright->at << ",graph 0 to graph 1,graph 1 behind "
+               << "fillcolor rgb '#f4f6fa' fillstyle solid noborder\n";
+        }
+        if (f.level)
+            s_ << "set arrow from graph 0,first " << f.level->at << " to graph 1,first " << f.level->at
+               << " nohead dashtype 2 linewidth 1.5 linecolor rgb '#8a8a8a' back\n"
+               << "set label " << quoted(f.level->label) << " at graph 0.99,first " << f.level->at
+               << " right offset 0,0.6 font ',13' textcolor rgb '#6a6a6a'\n";
+    }
+
+    /// Below the picture, in as few rows as its labels allow.
+    void key(const figure& f) {
+        std::size_t entries = 0, longest = 0;
+        for (const curve& c : f.curves) {
+            entries += !c.label.empty();
+            longest = std::max(longest, c.label.size());
+        }
+        const std::size_t columns = std::max<std::size_t>(1, (single() ? 100 : 120) / (longest + 7));
+        s_ << "set key at screen " << (single() ? 0.53 : 0.5) << ",screen " << (single() ? 39 : 24) / height()
+           << " center center vertical Left reverse maxrows "
+           << std::max<std::size_t>(1, (entries + columns - 1) / columns)
+           << " samplen 3 spacing 1.25 width 2 font ',14'\n";
+    }
+
+    void plot(const figure& f, std::size_t k) {
+        if (f.curves.empty()) s_ << "plot 2 notitle";
+        for (std::size_t i = 0; i < f.curves.size(); ++i) {
+            const curve& c = f.curves[i];
+            bool any = false;
+            for_each_point(f, c, [&](double, double) { any = true; });
+            // A curve without a point still has its place in the key.
+            s_ << (i ? ", \\\n    " : "plot ") << (any ? block(k, i) + " using 1:2" : "NaN") << " with "
+               << (c.points ? "linespoints" : "lines") << " linewidth " << c.width << " dashtype " << c.dash
+               << " linecolor rgb '" << c.colour << "'";
+            if (c.points) s_ << " pointtype 7 pointsize 0.9";
+            s_ << (c.label.empty() ? std::string(" notitle") : " title " + quoted(c.label));
+        }
+        s_ << "\n";
+    }
+
+    const picture& p_;
+    const std::string& name_;
+    std::ostringstream s_;
+};
+
+}  // namespace detail
+
+/// A gnuplot script that writes name.png and name.svg into the folder it is run in. The data are inside.
+inline std::string gnuplot_script(const picture& p, const std::string& name) {
+    return detail::gnuplot_writer(p, name).script();
+}
+
+}  // namespace fprnn
