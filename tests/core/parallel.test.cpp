@@ -143,4 +143,30 @@ TEST_CASE("thread_pool: a loop inside of a loop runs, and loops of several calle
     for (const auto& mine : of_caller) CHECK(mine == std::vector<int>(100, 50));
 }
 
+TEST_CASE("parallel: threads are numbered, fewer than threads and indices, and each number is one thread at a time") {
+    for (const int threads : {1, 2, 5}) {
+        thread_pool pool(threads);
+        for (const index n : {1, 3, 100}) {
+            const auto numbers = static_cast<std::size_t>(std::min<index>(n, threads));
+            std::vector<std::atomic<int>> at_work(numbers);
+            std::vector<int> visits(static_cast<std::size_t>(n));
+            std::atomic<bool> good{true};
+            for (int round = 0; round < 50; ++round)
+                pool.for_each(n, [&](index i, index thread) {
+                    if (thread < 0 || static_cast<std::size_t>(thread) >= numbers) {
+                        good = false;
+                        return;
+                    }
+                    auto& mine = at_work[static_cast<std::size_t>(thread)];
+                    if (++mine != 1) good = false;
+                    ++visits[static_cast<std::size_t>(i)];
+                    --mine;
+                });
+            CHECK(good);
+            CHECK(visits == std::vector<int>(static_cast<std::size_t>(n), 50));
+        }
+        pool.for_each(4, [&](index, index) { pool.for_each(3, [&](index, index inner) { CHECK(inner == 0); }); });
+    }
+}
+
 }  // namespace

@@ -117,4 +117,17 @@ TEST_CASE("tensor: what has been moved from is empty, its shape too") {
     CHECK(c(1, 2) == 1);
 }
 
+TEST_CASE("tensor: assigned a shape it is zero, in the memory that it has where that suffices") {
+    fprnn::tensor<float> a({4, 5});
+    a.fill(1);
+    const float* memory = a.data();
+    a.assign({2, 3});
+    CHECK(a.shape() == fprnn::shape{2, 3});
+    CHECK(a.data() == memory);
+    for (float x : a) CHECK(x == 0);
+    a.assign({50});
+    CHECK(a.size() == 50);
+    for (float x : a) CHECK(x == 0);
+}
+
 }  // namespace

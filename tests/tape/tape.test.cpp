@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+#include <memory>
+#include <vector>
+
 namespace {
 
 using fprnn::argument_error;
@@ -101,6 +105,59 @@ TEST_CASE("tape: a loss that is not one number is refused, and the records are k
     CHECK_THROWS_WITH_AS(t.gradient(t.leaf({})), "tape.gradient: the loss must be one number, got [0]", argument_error);
     CHECK(t.records() == 2);
     CHECK(t.gradient(l)["w"][1] == 4);
+}
+
+TEST_CASE("tape: a step after clear() is that of a new tape, in the memory of the step before") {
+    auto theta = example();
+    tape kept(theta, {});
+    const double* memory = nullptr;
+    for (int step = 0; step < 3; ++step) {
+        // Other shapes, too: the second step is longer.
+        const tensor<double> x({3}, {1.0 + step, -2, 0.5});
+        const auto run = [&](tape& t) {
+            variable at = t.leaf(x), first = at;
+            for (int i = 0; i < (step == 1 ? 4 : 2); ++i) at = scale(t, at);
+            const variable loss = dot(t, at, first);
+            t.gradient(loss);
+            return std::array<double, 5>{t.value(loss)[0], t.parameter_bars()["w"][0], t.parameter_bars()["w"][1],
+                                         t.bar(first)[0], t.bar(at)[2]};
+        };
+        kept.clear();
+        CHECK(kept.records() == 0);
+        tape fresh(theta, {});
+        CHECK(run(kept) == run(fresh));
+        theta["w"][1] += 0.5;
+    }
+    for (int step = 0; step < 2; ++step) {
+        kept.clear();
+        kept.record(kept.make({100}), [](tape&, variable) {});
+        if (step == 1) CHECK(kept.value({0}).data() == memory);
+        memory = kept.value({0}).data();
+    }
+}
+
+TEST_CASE("tape: what a record keeps is there again after clear(), unless it is of another type") {
+    const auto theta = example();
+    tape t(theta, {});
+    t.keep<std::vector<int>>().push_back(1);
+    t.record(t.make({1}), [](tape&, variable) {});
+    CHECK(t.keep<std::vector<int>>().empty());  // the next record's
+    t.clear();
+    CHECK(t.keep<std::vector<int>>().size() == 1);
+    CHECK(t.keep<double>() == 0);
+    CHECK(t.keep<std::vector<int>>().empty());
+}
+
+TEST_CASE("tape: a callback that has run, or whose tape was cleared, holds nothing any more") {
+    const auto theta = example();
+    const auto held = std::make_shared<int>(1);
+    tape t(theta, {});
+    t.gradient(t.record(t.make({1}), [held](tape&, variable) {}));
+    CHECK(held.use_count() == 1);
+    t.clear();
+    t.record(t.make({1}), [held](tape&, variable) {});
+    t.clear();
+    CHECK(held.use_count() == 1);
 }
 
 }  // namespace

@@ -78,7 +78,7 @@ public:
         const T* parameters = nullptr;
         index tiles = 0;
         index kept_per_tile = 0;
-        std::optional<typename scratch_pool<T>::lease> kept{};  ///< until it has gone back
+        std::optional<typename scratch_pool<T>::lease> kept{};
         /// Shared, because a solution outlives the tape.
         std::shared_ptr<convergence> adjoint_convergence = std::make_shared<convergence>();
         work_counters adjoint_work{};
@@ -151,8 +151,7 @@ public:
         });
     }
 
-    /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back;
-    /// once, for it gives back what was kept.
+    /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
     template <class T, backend_for<T> Backend>
     void back(record<T>& kept, same<view<const T>> x, same<view<const T>> y_bar, same<view<T>> x_bar, T* gradient,
               Backend& backend) const {
@@ -193,7 +192,6 @@ public:
             for (index j = i * block; j < std::min(parameters, (i + 1) * block); ++j)
                 for (index g = 0; g < groups; ++g) gradient[j] += partial.data()[g * parameters + j];
         });
-        kept.kept.reset();
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
@@ -213,6 +211,7 @@ public:
         return t.record(std::move(result.value), [me = *this, &kept, x](tape<T, Backend>& tp, variable self) {
             me.template back<T>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
                                 tp.parameter_bars().data() + kept.offset, tp.backend());
+            kept.kept.reset();  // for the next step, which begins with the pool as this one did
         });
     }
 

@@ -44,8 +44,10 @@ public:
     /// Forgets values, records and cotangents, and keeps their memory.
     void clear() {
         for (std::size_t i = 0; i < used_; ++i) {
-            places_[i].bar.assign({0});
-            places_[i].back = nullptr;
+            place& p = places_[i];
+            p.bar.assign({0});
+            if (p.back) p.forget(p.callback);
+            p.back = nullptr;
         }
         used_ = records_ = 0;
         std::fill(gradient_.begin(), gradient_.end(), T(0));
@@ -62,11 +64,8 @@ public:
     variable record(tensor<T> value, Back back) {
         place& p = next();
         p.callback.template as<std::optional<Back>>().emplace(std::move(back));
-        p.back = [](reusable& callback, tape& t, variable self) {
-            auto& held = callback.as<std::optional<Back>>();
-            (*held)(t, self);
-            held.reset();
-        };
+        p.back = [](reusable& callback, tape& t, variable self) { (*callback.as<std::optional<Back>>())(t, self); };
+        p.forget = [](reusable& callback) { callback.as<std::optional<Back>>().reset(); };
         p.value = std::move(value);
         ++records_;
         return {used_++};
@@ -105,7 +104,8 @@ public:
             place& p = places_[i];
             if (!p.back) continue;
             p.back(p.callback, *this, {i});
-            places_[i].back = nullptr;
+            p.forget(p.callback);
+            p.back = nullptr;
             --records_;
         }
         return gradient_;
@@ -118,6 +118,7 @@ private:
         reusable kept;
         reusable callback;
         void (*back)(reusable& callback, tape&, variable) = nullptr;  ///< null where nothing is recorded
+        void (*forget)(reusable& callback) = nullptr;
     };
 
     place& next() {

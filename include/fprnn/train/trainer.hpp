@@ -144,6 +144,9 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
 /// model(tape, tokens, &how) gives logits [batch,tokens,V]; sample(tokens, targets, first) fills both [batch,tokens] with
 /// the sequences first, first + 1, …; observe(training_step) returns whether to go on.
 ///
+/// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing, unless model, sample
+/// or observe do, or the adjoint is `unrolled`. A model resizes `how` and does not append.
+///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
@@ -163,7 +166,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
 ///         return true;
 ///     });
 ///
-/// argument_error when the state cannot be one of these options.
+/// argument_error when the state cannot be one of these options; std::bad_alloc when there is no memory.
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
 training_result train(const Model& model, training_state<T>& state, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}) {
