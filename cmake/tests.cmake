@@ -10,14 +10,14 @@ endfunction()
 
 # Unit tests: every tests/FOLDER/*.test.cpp goes into the executable test_FOLDER, one ctest test with FOLDER as its label.
 
-add_library(fprnn_test_main OBJECT tests/main.cpp)
+add_library(fprnn_test_main OBJECT tests/main.cpp tests/products.cpp)
 target_link_libraries(fprnn_test_main PRIVATE fprnn_own doctest::doctest)
 
 # Read once instead of by each test, which still names what it uses: CMAKE_DISABLE_PRECOMPILE_HEADERS shows it.
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "")
 add_library(fprnn_test_headers OBJECT "${PROJECT_BINARY_DIR}/test_headers.cpp")
 target_link_libraries(fprnn_test_headers PRIVATE fprnn_own doctest::doctest)
-target_precompile_headers(fprnn_test_headers PRIVATE <fprnn/fprnn.hpp> <doctest/doctest.h>)
+target_precompile_headers(fprnn_test_headers PRIVATE <fprnn/fprnn.hpp> tests/products.hpp <doctest/doctest.h>)
 
 set(launcher "")
 if(FPRNN_SANITIZE MATCHES "thread")

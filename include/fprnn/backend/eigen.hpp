@@ -191,19 +191,14 @@ public:
     }
     int threads() const { return pool_->threads(); }
 
+    // Not inline, so that a program of several sources can instantiate them in one: they are most of what a small one compiles.
     template <class T>
-    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing = {}) {
-        product(columns(y), columns(w).transpose(), columns(x), overwrite, packing);
-    }
+    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing = {});
     template <class T>
     static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite,
-                              view<T> packing = {}) {
-        product(columns(x_bar), columns(w), columns(y_bar), overwrite, packing);
-    }
+                              view<T> packing = {});
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing = {}) {
-        product(columns(w_bar), columns(x), columns(y_bar).transpose(), false, packing);
-    }
+    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing = {});
     template <class T>
     static index packing_size(index r, index n, index k) {
         const auto size = [](index rows, index cols, index depth) {
@@ -263,5 +258,18 @@ private:
 
     std::shared_ptr<thread_pool> pool_;
 };
+
+template <class T>
+void eigen::multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing) {
+    product(columns(y), columns(w).transpose(), columns(x), overwrite, packing);
+}
+template <class T>
+void eigen::multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite, view<T> packing) {
+    product(columns(x_bar), columns(w), columns(y_bar), overwrite, packing);
+}
+template <class T>
+void eigen::multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing) {
+    product(columns(w_bar), columns(x), columns(y_bar).transpose(), false, packing);
+}
 
 }  // namespace fprnn

@@ -1,0 +1,20 @@
+#pragma once
+
+#include <fprnn/backend/eigen.hpp>
+
+/// Eigen's matrix products, which take seconds to compile, are compiled in products.cpp alone.
+namespace fprnn {
+
+extern template void eigen::multiply<float>(matrix<float>, matrix<const float>, matrix<const float>, bool, view<float>);
+extern template void eigen::multiply_back<float>(matrix<float>, matrix<const float>, matrix<const float>, bool,
+                                                 view<float>);
+extern template void eigen::multiply_weights<float>(matrix<float>, matrix<const float>, matrix<const float>,
+                                                    view<float>);
+extern template void eigen::multiply<double>(matrix<double>, matrix<const double>, matrix<const double>, bool,
+                                             view<double>);
+extern template void eigen::multiply_back<double>(matrix<double>, matrix<const double>, matrix<const double>, bool,
+                                                  view<double>);
+extern template void eigen::multiply_weights<double>(matrix<double>, matrix<const double>, matrix<const double>,
+                                                     view<double>);
+
+}  // namespace fprnn
