@@ -24,7 +24,7 @@ file(GLOB_RECURSE headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}/incl
 list(TRANSFORM headers REPLACE "(.+)" "#include <\\1>\n")
 string(JOIN "" all_headers ${headers})
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/all_headers.cpp" CONTENT "${all_headers}" @ONLY)
-if(FPRNN_TIDY)
+if(NOT FPRNN_QUICK)
     fprnn_lint_test(tidy "${FPRNN_CLANG_TIDY}" "${FPRNN_CLANG_TIDY}" --quiet "--config-file=${PROJECT_SOURCE_DIR}/.clang-tidy"
         "${PROJECT_BINARY_DIR}/all_headers.cpp" "${PROJECT_SOURCE_DIR}/examples/train.cpp" -- -std=c++20 ${io_flags})
 endif()

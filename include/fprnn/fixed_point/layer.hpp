@@ -26,6 +26,7 @@ template <class Root>
 class layer {
 public:
     using program = fprnn::program<Root>;
+    static_assert(program::size > 0);  // an expression that is no program is refused where its layer is named
     /// An argument that converts instead of deducing.
     template <class A>
     using same = std::type_identity_t<A>;
