@@ -62,13 +62,17 @@ TEST_CASE("figure: a logarithmic axis has whole decades or powers of two, and no
 }
 
 TEST_CASE("figure: a linear axis has at most six round ticks") {
-    for (const auto& [last, ticks] : {std::pair(1.0, "0.2"), {1.01, "0.5"}, {50, "10"}, {51, "20"}, {12000, "5000"}}) {
-        CAPTURE(last);
+    struct axis {
+        double last;
+        std::string ticks;
+    };
+    for (const axis& a : {axis{1, "0.2"}, {1.01, "0.5"}, {50, "10"}, {51, "20"}, {12000, "5000"}}) {
+        CAPTURE(a.last);
         const fprnn::figure f{.title = "",
                               .x = {.label = ""},
                               .y = {.label = ""},
-                              .curves = {{.label = "a", .x = {0, last}, .y = {1, 1}}}};
-        CHECK(fprnn::gnuplot_script(f, "name").find("set xtics " + std::string(ticks) + "\n") != std::string::npos);
+                              .curves = {{.label = "a", .x = {0, a.last}, .y = {1, 1}}}};
+        CHECK(fprnn::gnuplot_script(f, "name").find("set xtics " + a.ticks + "\n") != std::string::npos);
     }
 }
 
@@ -108,7 +112,7 @@ TEST_CASE("figure: as text, no line is wider than the terminal") {
     for (const int columns : {1, 10, 22, 30, 40, 79, 80, 200}) {
         CAPTURE(columns);
         std::istringstream lines(fprnn::text_chart(example_of_four(), columns));
-        for (std::string line; std::getline(lines, line);) CHECK(line.size() <= std::max<std::size_t>(22, columns));
+        for (std::string line; std::getline(lines, line);) CHECK(std::ssize(line) <= std::max(22, columns));
     }
     CHECK(fprnn::text_chart(example(), 200) == fprnn::text_chart(example()));  // wider is of no use
 }

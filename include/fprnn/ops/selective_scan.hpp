@@ -39,18 +39,18 @@ FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const 
     }
 }
 
-/// The states alone: H [N,D] enters as H_{−1} and leaves as H_{T−1}.
+/// The states alone, of one token or more: from H_{−1} to H_{T−1}, which may be the same memory.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, const T* A, const T* delta, const T* b,
-                                       const T* u, T* H) {
+                                       const T* u, const T* from, T* to) {
     using math::exp;
     const index D = s.channels, N = s.states;
-    for (index t = 0; t < s.tokens; ++t, delta += s.stride, u += s.stride, b += s.state_stride)
+    for (index t = 0; t < s.tokens; ++t, delta += s.stride, u += s.stride, b += s.state_stride, from = to)
         Team::each(D, [&](auto lane) {
             using V = decltype(lane.load(u));
             const V step = lane.load(delta), input = step * lane.load(u);
             for (index n = 0; n < N; ++n)
-                lane.store(H + n * D, exp(-lane.load(A + n * D) * step) * lane.load(H + n * D) + V(b[n]) * input);
+                lane.store(to + n * D, exp(-lane.load(A + n * D) * step) * lane.load(from + n * D) + V(b[n]) * input);
         });
 }
 
@@ -171,7 +171,7 @@ inline constexpr index selective_scan_block = 16;
 /// Numbers of scratch that selective_scan_back needs for T tokens.
 inline index selective_scan_back_scratch(index tokens, index N, index D) {
     const index blocks = (tokens + selective_scan_block - 1) / selective_scan_block;
-    return (blocks + std::min(tokens, selective_scan_block)) * N * D + 2 * D;
+    return (blocks + std::clamp<index>(tokens, 1, selective_scan_block) - 1) * N * D + 2 * D;
 }
 
 /// The whole adjoint of T tokens from H = H_{−1}: states are recomputed forward once, keeping one in 16, and again block
@@ -182,13 +182,13 @@ void selective_scan_back(const selective_scan_shape& s, const T* A, const T* del
                          T* scratch) {
     const index state = s.states * s.channels;
     const index blocks = (s.tokens + selective_scan_block - 1) / selective_scan_block;
-    T* starts = scratch;
+    T* token_scratch = scratch;
+    T* starts = token_scratch + 2 * s.channels;
     T* inside = starts + blocks * state;
-    T* token_scratch = inside + std::min(s.tokens, selective_scan_block) * state;
 
-    const auto advance = [&](index t, T* to) {
-        const selective_scan_shape one{1, s.states, s.channels, s.stride, s.state_stride};
-        selective_scan_advance<Team>(one, A, delta + t * s.stride, b + t * s.state_stride, u + t * s.stride, to);
+    const auto advance = [&](index t, index tokens, const T* from, T* to) {
+        const selective_scan_shape part{tokens, s.states, s.channels, s.stride, s.state_stride};
+        selective_scan_advance<Team>(part, A, delta + t * s.stride, b + t * s.state_stride, u + t * s.stride, from, to);
     };
     if (s.tokens == 0) return;
     if (s.tokens == 1) {
@@ -197,24 +197,18 @@ void selective_scan_back(const selective_scan_shape& s, const T* A, const T* del
         return;
     }
     std::copy_n(H, state, starts);
-    for (index k = 1; k < blocks; ++k) {
-        std::copy_n(starts + (k - 1) * state, state, starts + k * state);
-        for (index t = (k - 1) * selective_scan_block; t < k * selective_scan_block; ++t)
-            advance(t, starts + k * state);
-    }
+    for (index k = 1; k < blocks; ++k)
+        advance((k - 1) * selective_scan_block, selective_scan_block, starts + (k - 1) * state, starts + k * state);
     for (index k = blocks - 1; k >= 0; --k) {
         const index first = k * selective_scan_block, last = std::min(first + selective_scan_block, s.tokens);
-        std::copy_n(starts + k * state, state, inside);
-        for (index t = first; t + 1 < last; ++t) {
-            T* next = inside + (t + 1 - first) * state;
-            std::copy_n(next - state, state, next);
-            advance(t, next);
-        }
+        // H_t of the block's tokens but the last; before the first stands the block's start.
+        const auto before = [&](index t) { return t == first ? starts + k * state : inside + (t - 1 - first) * state; };
+        for (index t = first; t + 1 < last; ++t) advance(t, 1, before(t), inside + (t - first) * state);
         for (index t = last - 1; t >= first; --t) {
             const index at = t * s.stride, at_n = t * s.state_stride;
-            selective_scan_back_token<Team>(s.states, s.channels, A, delta + at, b + at_n, c + at_n, u + at,
-                                            inside + (t - first) * state, y_bar + at, H_bar, A_bar, delta_bar + at,
-                                            b_bar + at_n, c_bar + at_n, u_bar + at, token_scratch);
+            selective_scan_back_token<Team>(s.states, s.channels, A, delta + at, b + at_n, c + at_n, u + at, before(t),
+                                            y_bar + at, H_bar, A_bar, delta_bar + at, b_bar + at_n, c_bar + at_n,
+                                            u_bar + at, token_scratch);
         }
     }
 }

@@ -26,7 +26,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         T* state = nullptr;    ///< [tile, N, D]; backward: the cotangent that comes from later tokens
         T* trial = nullptr;    ///< [tile, N, D], the same inside an iteration
         T* sum = nullptr;      ///< [tile, N, D], cotangents summed over unrolled iterations
-        T* inside = nullptr;   ///< [chunks of a block, tile, N, D], states before each chunk: backward
+        T* inside = nullptr;   ///< [chunks of a block − 1, tile, N, D], states before its later chunks: backward
         T* open = nullptr;     ///< [2, tile, D], p and g of an open token; for the adjoint k and g
         T* ignored = nullptr;  ///< takes cotangents that the pass does not reach
         T* scratch = nullptr;
@@ -50,7 +50,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         m.open = scratch.take(2 * F::tile * D);
         if (f.phase == pass::forward) return;
         m.A_bar = scratch.take(one);
-        m.inside = scratch.take(block_tokens(f) / chunk(f) * all);
+        m.inside = scratch.take((block_tokens(f) / chunk(f) - 1) * all);
         m.ignored = scratch.take(one + span * D + 2 * span * f.size.d_state);
         m.scratch = scratch.take(kernel::selective_scan_back_scratch(chunk(f), f.size.d_state, D));
         m.block = -1;
@@ -231,22 +231,21 @@ private:
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
         const index one = carry(f.size), all = F::tile * one, tokens = block_tokens(f), length = chunk(f);
-        const index t = row / F::tile, block = t / tokens;
+        const index t = row / F::tile, block = t / tokens, first = block * tokens;
+        const auto at = [&](index i) { return i == 0 ? m.starts + block * all : m.inside + (i - 1) * all; };
         if (m.block != block) {
             m.block = block;
-            std::copy_n(m.starts + block * all, all, m.inside);
-            const index last = std::min(f.tokens, (block + 1) * tokens);
-            for (index i = 1; block * tokens + i * length < last; ++i) {
-                T* H = m.inside + i * all;
-                std::copy_n(H - all, all, H);
-                const index from = (block * tokens + (i - 1) * length) * F::tile;
+            const index last = std::min(f.tokens, first + tokens);
+            for (index i = 1; first + i * length < last; ++i) {
+                const index from = (first + (i - 1) * length) * F::tile;
                 for (index s = 0; s < F::tile; ++s)
                     kernel::selective_scan_advance<typename F::team, T>(
                         shape(f, length * F::tile), m.A, f.template value_at<Delta>(from + s),
-                        f.template value_at<B>(from + s), f.template value_at<U>(from + s), H + s * one);
+                        f.template value_at<B>(from + s), f.template value_at<U>(from + s), at(i - 1) + s * one,
+                        at(i) + s * one);
             }
         }
-        return m.inside + (t - block * tokens) / length * all;
+        return at((t - first) / length);
     }
 };
 
