@@ -32,7 +32,8 @@ inline std::optional<std::string> first_difference(const nlohmann::ordered_json&
     const auto shown = [](const json& value) {
         constexpr std::size_t most = 80;
         std::string letters = value.dump(-1, ' ', true, json::error_handler_t::replace);
-        return letters.size() > most ? letters.substr(0, most) + "…" : letters;
+        if (letters.size() > most) letters.replace(most, std::string::npos, "…");
+        return letters;
     };
     for (const auto& [name, value] : expected.items()) {
         if (!got.contains(name)) return name + ": expected " + shown(value) + ", got nothing";

@@ -3,6 +3,9 @@
 #include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/rows.hpp>
 
+#include <cstddef>
+#include <utility>
+
 /// Elementwise functions and their chains. A chain is a type made of functions and argument positions alone, so that it
 /// can be the template argument of a kernel on any backend: multiply<argument<0>, sigmoid<argument<1>>>.
 ///
@@ -162,14 +165,19 @@ struct negate_function {
     }
 };
 
+// The K pointers are unpacked and not looped over: GCC 12 vectorises the addresses of an array of them, and where AVX-512 has
+// no tuning of its own (-march=native -O3 in a virtual machine) it fails to compile what it makes of that.
+
 /// y = F(a[0], …, a[K−1]) for one row.
 template <class F, class Team, std::size_t K, class T>
 FPRNN_BOTH void row(index channels, const small_array<const T*, K>& a, T* y) {
     Team::each(channels, [&](auto lane) {
         using V = decltype(lane.load(y));
-        V x[K];
-        for (std::size_t k = 0; k < K; ++k) x[k] = lane.load(a[k]);
-        lane.store(y, F::value(static_cast<const V*>(x)));
+        const auto unpacked = [&]<std::size_t... k>(std::index_sequence<k...>) {
+            const V x[] = {lane.load(a[k])...};
+            lane.store(y, F::value(x));
+        };
+        unpacked(std::make_index_sequence<K>{});
     });
 }
 
@@ -179,14 +187,13 @@ FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, cons
                          const small_array<T*, K>& a_bar) {
     Team::each(channels, [&](auto lane) {
         using V = decltype(lane.load(y_bar));
-        V x[K], bar[K];
-        for (std::size_t k = 0; k < K; ++k) {
-            x[k] = lane.load(a[k]);
-            bar[k] = V(T(0));
-        }
-        F::back(static_cast<const V*>(x), lane.load(y_bar), static_cast<V*>(bar));
-        for (std::size_t k = 0; k < K; ++k)
-            if (a_bar[k]) lane.add(a_bar[k], bar[k]);
+        const auto unpacked = [&]<std::size_t... k>(std::index_sequence<k...>) {
+            const V x[] = {lane.load(a[k])...};
+            V bar[] = {((void)k, V(T(0)))...};
+            F::back(x, lane.load(y_bar), static_cast<V*>(bar));
+            ((a_bar[k] ? lane.add(a_bar[k], bar[k]) : void()), ...);
+        };
+        unpacked(std::make_index_sequence<K>{});
     });
 }
 

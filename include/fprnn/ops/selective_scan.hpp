@@ -45,13 +45,15 @@ FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, const T* A
                                        const T* u, const T* from, T* to) {
     using math::exp;
     const index D = s.channels, N = s.states;
-    for (index t = 0; t < s.tokens; ++t, delta += s.stride, u += s.stride, b += s.state_stride, from = to)
+    for (index t = 0; t < s.tokens; ++t, delta += s.stride, u += s.stride, b += s.state_stride) {
+        const T* H = t == 0 ? from : to;
         Team::each(D, [&](auto lane) {
             using V = decltype(lane.load(u));
             const V step = lane.load(delta), input = step * lane.load(u);
             for (index n = 0; n < N; ++n)
-                lane.store(to + n * D, exp(-lane.load(A + n * D) * step) * lane.load(from + n * D) + V(b[n]) * input);
+                lane.store(to + n * D, exp(-lane.load(A + n * D) * step) * lane.load(H + n * D) + V(b[n]) * input);
         });
+    }
 }
 
 /// One token with its input left open: H ← λ ⊙ H, and then y = p + g ⊙ u with p = cᵀH and g = (cᵀb) Δ.
