@@ -39,25 +39,27 @@ struct arguments {
     }
 };
 
+void check_recurrence(const shape& s, index N) {
+    const arguments<double> a(s, N);
+    const auto out = a.value();
+    auto H = a.H;
+    tensor<double> y(s);
+    for (index i = 0; i < s[0]; ++i)
+        for (index t = 0; t < s[1]; ++t)
+            for (index d = 0; d < s[2]; ++d)
+                for (index n = 0; n < N; ++n) {
+                    double& h = H(i, n, d);
+                    h = std::exp(-std::exp(a.omega(n, d)) * a.delta(i, t, d)) * h +
+                        a.b(i, t, n) * a.delta(i, t, d) * a.u(i, t, d);
+                    y(i, t, d) += a.c(i, t, n) * h;
+                }
+    CHECK(checks::ulps(out.y, y) <= 4);
+    CHECK(checks::ulps(out.H, H) <= 4);
+}
+
 TEST_CASE("selective_scan: it is the recurrence, state by state") {
     for (const shape& s : checks::odd_sizes())
-        for (index N : {1, 2, 5}) {
-            const arguments<double> a(s, N);
-            const auto out = a.value();
-            auto H = a.H;
-            tensor<double> y(s);
-            for (index i = 0; i < s[0]; ++i)
-                for (index t = 0; t < s[1]; ++t)
-                    for (index d = 0; d < s[2]; ++d)
-                        for (index n = 0; n < N; ++n) {
-                            double& h = H(i, n, d);
-                            h = std::exp(-std::exp(a.omega(n, d)) * a.delta(i, t, d)) * h +
-                                a.b(i, t, n) * a.delta(i, t, d) * a.u(i, t, d);
-                            y(i, t, d) += a.c(i, t, n) * h;
-                        }
-            CHECK(checks::ulps(out.y, y) <= 4);
-            CHECK(checks::ulps(out.H, H) <= 4);
-        }
+        for (index N : {1, 2, 5}) check_recurrence(s, N);
 }
 
 TEST_CASE("selective_scan: without a carry it begins at zero") {
@@ -99,6 +101,18 @@ TEST_CASE("selective_scan: gradients of all six arguments agree with central dif
 
 TEST_CASE("selective_scan: gradients hold across the blocks in which states are recomputed") {
     for (index tokens : {15, 16, 17, 33, 48}) check_gradient({1, tokens, 3}, 2);
+}
+
+TEST_CASE("selective_scan: channels are scanned in blocks, which nobody notices") {
+    const index N = 70, D = 37;
+    REQUIRE(fprnn::detail::channel_blocks<double>{N, D}.count == 3);
+    check_recurrence({2, 5, D}, N);
+    check_gradient({1, 2, D}, N);
+    const arguments<double> a({3, 5, D}, N);
+    checks::threads_give_equal_bits([&](eigen e) { return a.value(e).y; });
+    checks::threads_give_equal_bits([&](eigen e) { return a.value(e).H; });
+    checks::threads_give_equal_bits([&](eigen e) { return a.back(a.u, a.H, e).b; });
+    checks::threads_give_equal_bits([&](eigen e) { return a.back(a.u, a.H, e).omega; });
 }
 
 TEST_CASE_TEMPLATE("selective_scan: the iteration's adjoint is the whole adjoint's part for the input", Team,

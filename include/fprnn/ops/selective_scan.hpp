@@ -235,13 +235,38 @@ kernel::selective_scan_shape require_selective_scan(const char* operation, const
     return {u[1], N, D, D, N};
 }
 
-/// A = exp(ω)
+/// Channels of a sequence are scanned in blocks whose states and rates fit into a first-level cache. Within a block, which
+/// begins at channel `first`, a matrix [N,D] lies as [N, channels].
+template <class T>
+struct channel_blocks {
+    index N, D;
+    index width = std::max<index>(16, (index(1) << 13) / (std::max<index>(N, 1) * index(sizeof(T))) / 16 * 16);
+    index count = (D + width - 1) / width;
+
+    struct block {
+        index first, channels;
+    };
+    block operator[](index k) const { return {k * width, std::min(width, D - k * width)}; }
+
+    /// g(number of the [N,D] matrix, number of the block's) for all of the block.
+    template <class G>
+    void for_each(block k, G&& g) const {
+        for (index n = 0; n < N; ++n)
+            for (index d = 0; d < k.channels; ++d) g(n * D + k.first + d, n * k.channels + d);
+    }
+};
+
+/// A = exp(ω), block after block.
 template <class Team, class T>
-buffer<T> decay_rates(view<const T> omega) {
+buffer<T> decay_rates(view<const T> omega, const channel_blocks<T>& blocks) {
     buffer<T> A(static_cast<std::size_t>(omega.size()));
+    for (index k = 0; k < blocks.count; ++k) {
+        T* to = A.data() + blocks.N * blocks[k].first;
+        blocks.for_each(blocks[k], [&](index from, index at) { to[at] = omega[from]; });
+    }
     Team::each(omega.size(), [&](auto lane) {
         using math::exp;
-        lane.store(A.data(), exp(lane.load(omega.data())));
+        lane.store(A.data(), exp(lane.load(A.data())));
     });
     return A;
 }
@@ -267,17 +292,22 @@ void selective_scan_into(selective_scan_value<element<A>>& out, const A& delta, 
                                                   u.shape(), H);
     const index B = u.shape()[0], one = s.states * s.channels;
     const shape states{B, s.states, s.channels};
-    const auto rates = detail::decay_rates<team>(omega);
+    const detail::channel_blocks<T> blocks{s.states, s.channels};
+    const auto rates = detail::decay_rates<team>(omega, blocks);
     if (out.y.shape() != u.shape()) out.y = tensor<T>(u.shape());
     if (out.H.shape() != states) out.H = tensor<T>(states);
-    if (H.data())
-        std::copy_n(H.data(), B * one, out.H.data());
-    else
-        out.H.fill(T(0));
-    backend.for_each(B, [&](index i) {
-        const index at = i * s.tokens * s.channels, at_n = i * s.tokens * s.states;
-        kernel::selective_scan<team, T>(s, rates.data(), delta.data() + at, b.data() + at_n, c.data() + at_n,
-                                        u.data() + at, out.H.data() + i * one, out.y.data() + at);
+    backend.for_each(B * blocks.count, [&](index j) {
+        const index i = j / blocks.count, at_n = i * s.tokens * s.states;
+        const auto k = blocks[j % blocks.count];
+        const index at = i * s.tokens * s.channels + k.first;
+        buffer<T> state(static_cast<std::size_t>(s.states * k.channels));
+        const T* before = H.data() ? H.data() + i * one : nullptr;
+        T* after = out.H.data() + i * one;
+        if (before) blocks.for_each(k, [&](index from, index to) { state.data()[to] = before[from]; });
+        kernel::selective_scan<team, T>({s.tokens, s.states, k.channels, s.stride, s.state_stride},
+                                        rates.data() + s.states * k.first, delta.data() + at, b.data() + at_n,
+                                        c.data() + at_n, u.data() + at, state.data(), out.y.data() + at);
+        blocks.for_each(k, [&](index to, index from) { after[to] = state.data()[from]; });
     });
 }
 template <array_like A, class Backend = reference>
@@ -305,7 +335,7 @@ struct selective_scan_cotangents {
 ///     Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,  ω̄ −= A ⊙ Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t
 ///
 /// Arguments as selective_scan's; y_bar: [B,T,D]; H_bar: [B,N,D], zero when left out; accumulates into `into`. States are
-/// recomputed: besides the results it takes the memory of about T/16 + 16 states. Errors: shapes that do not match.
+/// recomputed: besides the results it takes, a thread, the memory of about T/16 + 16 states of a block of channels. Errors: shapes that do not match.
 template <array_like A, class Backend = reference>
 void selective_scan_back(const A& delta, reads<A> omega, reads<A> b, reads<A> c, reads<A> u, reads<A> H, reads<A> y_bar,
                          reads<A> H_bar, selective_scan_cotangents<element<A>>& into, Backend backend = {}) {
@@ -323,23 +353,37 @@ void selective_scan_back(const A& delta, reads<A> omega, reads<A> b, reads<A> c,
     detail::require_shape(operation, "into.c", into.c.shape(), c.shape());
     detail::require_same(operation, "u", u.shape(), "into.u", into.u.shape());
     detail::require_shape(operation, "into.H", into.H.shape(), {B, N, D});
-    const auto rates = detail::decay_rates<team>(omega);
+    const detail::channel_blocks<T> blocks{N, D};
+    const auto rates = detail::decay_rates<team>(omega, blocks);
     buffer<T> rates_bar(static_cast<std::size_t>(B * one));
     backend.for_each(B, [&](index i) {
-        const index at = i * s.tokens * D, at_n = i * s.tokens * N;
-        buffer<T> start(static_cast<std::size_t>(one)), running(static_cast<std::size_t>(one));
-        buffer<T> scratch(static_cast<std::size_t>(kernel::selective_scan_back_scratch(s.tokens, N, D)));
-        if (H.data()) std::copy_n(H.data() + i * one, one, start.data());
-        if (H_bar.data()) std::copy_n(H_bar.data() + i * one, one, running.data());
-        kernel::selective_scan_back<team, T>(s, rates.data(), delta.data() + at, b.data() + at_n, c.data() + at_n,
-                                             u.data() + at, start.data(), y_bar.data() + at, running.data(),
-                                             rates_bar.data() + i * one, into.delta.data() + at, into.b.data() + at_n,
-                                             into.c.data() + at_n, into.u.data() + at, scratch.data());
-        for (index k = 0; k < one; ++k) into.H[i * one + k] += running[static_cast<std::size_t>(k)];
+        const index at_n = i * s.tokens * N, most = N * std::min(blocks.width, D);
+        buffer<T> start(static_cast<std::size_t>(most)), running(static_cast<std::size_t>(most)),
+            scratch(
+                static_cast<std::size_t>(kernel::selective_scan_back_scratch(s.tokens, N, std::min(blocks.width, D))));
+        for (index j = 0; j < blocks.count; ++j) {
+            const auto k = blocks[j];
+            const index at = i * s.tokens * D + k.first, at_rates = N * k.first;
+            blocks.for_each(k, [&](index from, index to) {
+                start.data()[to] = H.data() ? H.data()[i * one + from] : T(0);
+                running.data()[to] = H_bar.data() ? H_bar.data()[i * one + from] : T(0);
+            });
+            kernel::selective_scan_back<team, T>(
+                {s.tokens, N, k.channels, s.stride, s.state_stride}, rates.data() + at_rates, delta.data() + at,
+                b.data() + at_n, c.data() + at_n, u.data() + at, start.data(), y_bar.data() + at, running.data(),
+                rates_bar.data() + i * one + at_rates, into.delta.data() + at, into.b.data() + at_n,
+                into.c.data() + at_n, into.u.data() + at, scratch.data());
+            blocks.for_each(k, [&](index to, index from) { into.H[i * one + to] += running.data()[from]; });
+        }
     });
-    for (index i = 0; i < B; ++i)
-        for (index k = 0; k < one; ++k)
-            into.omega[k] += rates[static_cast<std::size_t>(k)] * rates_bar[static_cast<std::size_t>(i * one + k)];
+    for (index j = 0; j < blocks.count; ++j) {
+        const auto k = blocks[j];
+        const T* a = rates.data() + N * k.first;
+        for (index i = 0; i < B; ++i) {
+            const T* a_bar = rates_bar.data() + i * one + N * k.first;
+            blocks.for_each(k, [&](index to, index from) { into.omega[to] += a[from] * a_bar[from]; });
+        }
+    }
 }
 
 }  // namespace fprnn

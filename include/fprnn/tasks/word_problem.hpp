@@ -108,12 +108,13 @@ private:
         if (f.family == 'Z') {
             f.order = f.n;
         } else {
-            word p{};
-            const auto last = p.begin() + f.n;
-            std::iota(p.begin(), last, std::uint8_t{0});
-            do
+            std::vector<std::uint8_t> letters(f.degree());
+            std::iota(letters.begin(), letters.end(), std::uint8_t{0});
+            do {
+                word p{};
+                std::copy(letters.begin(), letters.end(), p.begin());
                 if (f.family == 'S' || even(p, f.degree())) f.words.push_back(p);
-            while (std::next_permutation(p.begin(), last));
+            } while (std::next_permutation(letters.begin(), letters.end()));
             f.order = static_cast<index>(f.words.size());
         }
         for (factor& before : factors_) before.stride *= f.order;
