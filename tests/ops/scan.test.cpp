@@ -168,9 +168,13 @@ TEST_CASE_TEMPLATE("scan: overwriting gives what accumulating into zeros gives, 
                 any.lambda.fill(T(7)), any.u.fill(T(7)), any.carry.fill(T(7));
                 fprnn::scan_back(lambda, h, carry, bar, carry, zero, d);
                 fprnn::scan_back<fprnn::update::overwrite>(lambda, h, carry, bar, carry, any, d);
-                CHECK(checks::same_bits(any.lambda, zero.lambda));
-                CHECK(checks::same_bits(any.u, zero.u));
-                CHECK(checks::same_bits(any.carry, zero.carry));
+                // Of a complex product the compiler fuses one half or the other, here so and there so.
+                const auto same = [](const tensor<T>& a, const tensor<T>& b) {
+                    return std::same_as<T, complex> ? checks::ulps(a, b) <= 4 : checks::same_bits(a, b);
+                };
+                CHECK(same(any.lambda, zero.lambda));
+                CHECK(same(any.u, zero.u));
+                CHECK(same(any.carry, zero.carry));
             }
 }
 

@@ -19,14 +19,18 @@ struct matrix {
 };
 
 /// A team executes one row of channels together: on the CPU a loop over packs, on a GPU a block of threads. Kernel
-/// bodies are written once against it; a body receives a lane, which loads and stores its share of the channels.
+/// bodies are written once against it; a body receives a lane, which loads and stores its share of the channels and may
+/// prefetch(p) what it will load soon.
 ///
 ///     team::each(D, body)       body(lane) for all channels
 ///     team::sum<K>(D, body)     K sums over the channels of what body(lane) returns, in a fixed order
 ///     team::max(D, body)        the largest; NaN when one of them is not finite, −∞ when there are none
 template <class Team, class T>
 concept team_of = requires(index n) {
-    Team::each(n, [](auto lane) { lane.store(static_cast<T*>(nullptr), lane.load(static_cast<const T*>(nullptr))); });
+    Team::each(n, [](auto lane) {
+        lane.prefetch(static_cast<const T*>(nullptr));
+        lane.store(static_cast<T*>(nullptr), lane.load(static_cast<const T*>(nullptr)));
+    });
     {
         Team::template sum<1>(n, [](auto lane) { return small_array{lane.load(static_cast<const T*>(nullptr))}; })[0]
         } -> std::convertible_to<T>;

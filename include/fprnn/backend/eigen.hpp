@@ -2,6 +2,7 @@
 
 #include <fprnn/backend/backend.hpp>
 #include <fprnn/backend/reference.hpp>
+#include <fprnn/core/flush_denormals.hpp>
 
 #include <Eigen/Core>
 
@@ -62,6 +63,7 @@ struct pack_lane {
     pack<T> load(const T* p) const { return pack<T>::load(p + channel); }
     void store(T* p, pack<T> v) const { v.store(p + channel); }
     void add(T* p, pack<T> v) const { (load(p) + v).store(p + channel); }
+    void prefetch(const T* p) const { Eigen::internal::prefetch(p + channel); }
 };
 
 /// The last, partly filled register of a row; the empty places read 0 and are never written.
@@ -81,6 +83,7 @@ struct tail_lane {
         for (index i = 0; i < filled; ++i) p[channel + i] = x[i];
     }
     void add(T* p, pack<T> v) const { store(p, load(p) + v); }
+    void prefetch(const T*) const {}
     /// `v` with zeros in the empty places.
     pack<T> only_filled(pack<T> v) const {
         T x[static_cast<std::size_t>(pack<T>::size)];
@@ -171,7 +174,8 @@ private:
     }
 };
 
-/// Eigen's packets and matrix products on the threads of a pool. The pool is shared by copies.
+/// Eigen's packets and matrix products on the threads of a pool, which is shared by copies. In loops, denormal numbers count
+/// as zero (flush_denormals).
 class eigen {
 public:
     /// Sequences worked on together. A multiple of the columns that Eigen's product kernel takes at once (4), so that all
@@ -210,7 +214,10 @@ public:
 
     template <class Body>
     void for_each(index n, Body&& body) {
-        pool_->for_each(n, body);
+        pool_->for_each(n, [&](index i, index thread) {
+            const flush_denormals quick;
+            thread_pool::call(body, i, thread);
+        });
     }
 
 private:

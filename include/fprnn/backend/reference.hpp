@@ -16,6 +16,7 @@ struct scalar_lane {
     FPRNN_BOTH T load(const T* p) const { return p[channel]; }
     FPRNN_BOTH void store(T* p, T value) const { p[channel] = value; }
     FPRNN_BOTH void add(T* p, T value) const { p[channel] += value; }
+    FPRNN_BOTH void prefetch(const T*) const {}
 };
 
 /// Runs bodies channel by channel; sums run from the first channel to the last.

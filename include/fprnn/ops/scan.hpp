@@ -42,8 +42,15 @@ FPRNN_BOTH void scan_back(index tokens, index channels, index stride, const T* l
     for (index t = tokens - 1; t >= 0; --t) {
         const index at = t * stride;
         const T* before = t > 0 ? h + at - stride : carry;
+        const index ahead = t >= 2 ? at - 2 * stride : at;
         Team::each(channels, [&](auto lane) {
             using V = decltype(lane.load(h_bar));
+            // Rows are walked backwards, where processors that look ahead by themselves do not look.
+            lane.prefetch(h_bar + ahead);
+            lane.prefetch(lambda + ahead);
+            lane.prefetch(h + ahead);
+            if (lambda_bar) lane.prefetch(lambda_bar + ahead);
+            if (u_bar) lane.prefetch(u_bar + ahead);
             const V g = lane.load(h_bar + at) + lane.load(running);
             const auto put = [&](T* to, V value) {
                 if constexpr (Update == update::accumulate)
