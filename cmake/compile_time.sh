@@ -3,7 +3,7 @@
 # Processor time is compared, not time by the clock: it is the same on an idle machine and steadier on a busy one.
 #
 # A machine that needs longer than NOMINAL for the C++ headers of YARDSTICK, compiled beside each attempt, is slow or
-# has noisy neighbours: there the budget grows in proportion. On a faster one it stays what it is.
+# has noisy neighbours: there the budget grows in proportion, to twice at most. On a faster one it stays what it is.
 set -u
 budget=$1 source=$2
 shift 2
@@ -36,6 +36,6 @@ for attempt in 1 2; do
     best=$(less "$taken" "${best:-$taken}")
     scale=$(less "$measure" "${scale:-$measure}")
 done
-allowed=$(awk -v budget="$budget" -v a="$scale" -v b="$nominal" 'BEGIN { print budget * ((a > b) ? a / b : 1) }')
+allowed=$(awk -v budget="$budget" -v a="$scale" -v b="$nominal" 'BEGIN { factor = (a > b) ? a / b : 1; print budget * ((factor > 2) ? 2 : factor) }')
 echo "$(basename "$source") compiles in $best s of processor time; the budget is $budget s, on this machine $allowed s"
 awk -v a="$best" -v b="$allowed" 'BEGIN { exit !(a <= b) }'

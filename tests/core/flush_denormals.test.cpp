@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <cfenv>
 #include <limits>
 #include <stdexcept>
 #include <thread>
@@ -51,6 +52,17 @@ TEST_CASE_TEMPLATE("flush_denormals: while it lives, results and operands count 
         });
     }
     CHECK(tenth_of_smallest<T>() > 0);
+}
+
+TEST_CASE("flush_denormals: exceptions that the processor has noted stay noted") {
+    std::feclearexcept(FE_ALL_EXCEPT);
+    {
+        const flush_denormals quick;
+        volatile float large = std::numeric_limits<float>::max(), product = large * large;
+        (void)product;
+    }
+    CHECK(std::fetestexcept(FE_OVERFLOW) != 0);
+    std::feclearexcept(FE_ALL_EXCEPT);
 }
 
 }  // namespace

@@ -12,4 +12,8 @@ TEST_CASE("fp_mamba: every gradient of the block is that of central differences,
     check_block_gradients(fprnn::models::fp_mamba<4>(), {.d_in = 5, .d_inner = 7, .d_state = 3}, 2, 6, 0.1);
 }
 
+TEST_CASE("fp_mamba: gradients hold across the blocks of tokens in which states are recomputed") {
+    check_block_gradients(fprnn::models::fp_mamba<1>(), {.d_in = 2, .d_inner = 3, .d_state = 2}, 1, 35, 0.1, 0.3);
+}
+
 }  // namespace

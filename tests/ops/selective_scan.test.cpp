@@ -105,10 +105,11 @@ TEST_CASE("selective_scan: gradients hold across the blocks in which states are 
 
 TEST_CASE("selective_scan: channels are scanned in blocks, which nobody notices") {
     const index N = 70, D = 37;
-    REQUIRE(fprnn::detail::channel_blocks<double>{N, D}.count == 3);
-    check_recurrence({2, 5, D}, N);
-    check_gradient({1, 2, D}, N);
-    const arguments<double> a({3, 5, D}, N);
+    REQUIRE(fprnn::detail::channel_blocks<double>{N, D, 16}.count == 3);
+    REQUIRE(fprnn::detail::channel_blocks<double>{N, D, 15}.count == 1);
+    check_recurrence({2, 16, D}, N);
+    check_gradient({1, 16, D}, N);
+    const arguments<double> a({3, 17, D}, N);
     checks::threads_give_equal_bits([&](eigen e) { return a.value(e).y; });
     checks::threads_give_equal_bits([&](eigen e) { return a.value(e).H; });
     checks::threads_give_equal_bits([&](eigen e) { return a.back(a.u, a.H, e).b; });

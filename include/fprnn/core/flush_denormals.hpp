@@ -17,21 +17,26 @@ public:
 
 #if defined(__SSE__)
     static constexpr bool supported = true;
-    flush_denormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | flush_results | operands_are_zero); }
-    ~flush_denormals() { _mm_setcsr(before_); }
+    flush_denormals() : before_(_mm_getcsr()) { _mm_setcsr(before_ | modes); }
+    /// What a body has raised or set besides stays.
+    ~flush_denormals() { _mm_setcsr((_mm_getcsr() & ~modes) | (before_ & modes)); }
 
 private:
-    static constexpr unsigned flush_results = 1u << 15, operands_are_zero = 1u << 6;
+    static constexpr unsigned modes = 1u << 15 | 1u << 6;  // results are flushed, operands are zero
     unsigned before_;
 #elif defined(__aarch64__)
     static constexpr bool supported = true;
-    flush_denormals() {
-        asm volatile("mrs %0, fpcr" : "=r"(before_));
-        asm volatile("msr fpcr, %0" ::"r"(before_ | std::uint64_t(1) << 24));
-    }
-    ~flush_denormals() { asm volatile("msr fpcr, %0" ::"r"(before_)); }
+    flush_denormals() : before_(get()) { set(before_ | mode); }
+    ~flush_denormals() { set((get() & ~mode) | (before_ & mode)); }
 
 private:
+    static constexpr std::uint64_t mode = std::uint64_t(1) << 24;
+    static std::uint64_t get() {
+        std::uint64_t control;
+        asm volatile("mrs %0, fpcr" : "=r"(control));
+        return control;
+    }
+    static void set(std::uint64_t control) { asm volatile("msr fpcr, %0" ::"r"(control)); }
     std::uint64_t before_;
 #else
     static constexpr bool supported = false;

@@ -45,7 +45,7 @@ FPRNN_BOTH void scan_back(index tokens, index channels, index stride, const T* l
         const index ahead = t >= 2 ? at - 2 * stride : at;
         Team::each(channels, [&](auto lane) {
             using V = decltype(lane.load(h_bar));
-            // Rows are walked backwards, where processors that look ahead by themselves do not look.
+            // The rows of five arrays, backwards: measured, more than the processor fetches ahead by itself.
             lane.prefetch(h_bar + ahead);
             lane.prefetch(lambda + ahead);
             lane.prefetch(h + ahead);

@@ -235,12 +235,14 @@ kernel::selective_scan_shape require_selective_scan(const char* operation, const
     return {u[1], N, D, D, N};
 }
 
-/// Channels of a sequence are scanned in blocks whose states and rates fit into a first-level cache. Within a block, which
-/// begins at channel `first`, a matrix [N,D] lies as [N, channels].
+/// Many tokens of a sequence are scanned in blocks of channels whose states and rates, up to N = 128, take half of a
+/// first-level cache. Within a block, which begins at channel `first`, a matrix [N,D] lies as [N, channels].
 template <class T>
 struct channel_blocks {
-    index N, D;
-    index width = std::max<index>(16, (index(1) << 13) / (std::max<index>(N, 1) * index(sizeof(T))) / 16 * 16);
+    index N, D, tokens;
+    index width = tokens < kernel::selective_scan_block
+                      ? std::max<index>(D, 1)
+                      : std::max<index>(16, (index(1) << 13) / (std::max<index>(N, 1) * index(sizeof(T))) / 16 * 16);
     index count = (D + width - 1) / width;
 
     struct block {
@@ -292,22 +294,29 @@ void selective_scan_into(selective_scan_value<element<A>>& out, const A& delta, 
                                                   u.shape(), H);
     const index B = u.shape()[0], one = s.states * s.channels;
     const shape states{B, s.states, s.channels};
-    const detail::channel_blocks<T> blocks{s.states, s.channels};
+    const detail::channel_blocks<T> blocks{s.states, s.channels, s.tokens};
     const auto rates = detail::decay_rates<team>(omega, blocks);
     if (out.y.shape() != u.shape()) out.y = tensor<T>(u.shape());
     if (out.H.shape() != states) out.H = tensor<T>(states);
+    if (H.data())
+        std::copy_n(H.data(), B * one, out.H.data());
+    else
+        out.H.fill(T(0));
     backend.for_each(B * blocks.count, [&](index j) {
         const index i = j / blocks.count, at_n = i * s.tokens * s.states;
         const auto k = blocks[j % blocks.count];
         const index at = i * s.tokens * s.channels + k.first;
+        T* all = out.H.data() + i * one;
+        const auto scan = [&](T* state) {
+            kernel::selective_scan<team, T>({s.tokens, s.states, k.channels, s.stride, s.state_stride},
+                                            rates.data() + s.states * k.first, delta.data() + at, b.data() + at_n,
+                                            c.data() + at_n, u.data() + at, state, out.y.data() + at);
+        };
+        if (blocks.count == 1) return scan(all);
         buffer<T> state(static_cast<std::size_t>(s.states * k.channels));
-        const T* before = H.data() ? H.data() + i * one : nullptr;
-        T* after = out.H.data() + i * one;
-        if (before) blocks.for_each(k, [&](index from, index to) { state.data()[to] = before[from]; });
-        kernel::selective_scan<team, T>({s.tokens, s.states, k.channels, s.stride, s.state_stride},
-                                        rates.data() + s.states * k.first, delta.data() + at, b.data() + at_n,
-                                        c.data() + at_n, u.data() + at, state.data(), out.y.data() + at);
-        blocks.for_each(k, [&](index to, index from) { after[to] = state.data()[from]; });
+        blocks.for_each(k, [&](index from, index to) { state[static_cast<std::size_t>(to)] = all[from]; });
+        scan(state.data());
+        blocks.for_each(k, [&](index to, index from) { all[to] = state[static_cast<std::size_t>(from)]; });
     });
 }
 template <array_like A, class Backend = reference>
@@ -335,7 +344,8 @@ struct selective_scan_cotangents {
 ///     Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,  ω̄ −= A ⊙ Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t
 ///
 /// Arguments as selective_scan's; y_bar: [B,T,D]; H_bar: [B,N,D], zero when left out; accumulates into `into`. States are
-/// recomputed: besides the results it takes, a thread, the memory of about T/16 + 16 states of a block of channels. Errors: shapes that do not match.
+/// recomputed: besides the results it takes the memory of B + 1 rates [N,D] and, a thread, of about T/16 + 16 states of a
+/// block of channels. Errors: shapes that do not match.
 template <array_like A, class Backend = reference>
 void selective_scan_back(const A& delta, reads<A> omega, reads<A> b, reads<A> c, reads<A> u, reads<A> H, reads<A> y_bar,
                          reads<A> H_bar, selective_scan_cotangents<element<A>>& into, Backend backend = {}) {
@@ -353,7 +363,7 @@ void selective_scan_back(const A& delta, reads<A> omega, reads<A> b, reads<A> c,
     detail::require_shape(operation, "into.c", into.c.shape(), c.shape());
     detail::require_same(operation, "u", u.shape(), "into.u", into.u.shape());
     detail::require_shape(operation, "into.H", into.H.shape(), {B, N, D});
-    const detail::channel_blocks<T> blocks{N, D};
+    const detail::channel_blocks<T> blocks{N, D, s.tokens};
     const auto rates = detail::decay_rates<team>(omega, blocks);
     buffer<T> rates_bar(static_cast<std::size_t>(B * one));
     backend.for_each(B, [&](index i) {

@@ -108,11 +108,11 @@ private:
         if (f.family == 'Z') {
             f.order = f.n;
         } else {
-            std::vector<std::uint8_t> letters(f.degree());
-            std::iota(letters.begin(), letters.end(), std::uint8_t{0});
+            std::string letters(f.degree(), '\0');
+            std::iota(letters.begin(), letters.end(), '\0');
             do {
                 word p{};
-                std::copy(letters.begin(), letters.end(), p.begin());
+                for (std::size_t k = 0; k < letters.size(); ++k) p[k] = static_cast<std::uint8_t>(letters[k]);
                 if (f.family == 'S' || even(p, f.degree())) f.words.push_back(p);
             } while (std::next_permutation(letters.begin(), letters.end()));
             f.order = static_cast<index>(f.words.size());
