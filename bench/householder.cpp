@@ -112,9 +112,9 @@ void householder_vjp(benchmark::State& state) {
     householder<R, true>(state);
 }
 
-BENCHMARK_TEMPLATE(householder_apply, 1)->Args({2, 16384, 512})->UseManualTime();
-BENCHMARK_TEMPLATE(householder_apply, 4)->Args({2, 16384, 512})->UseManualTime();
-BENCHMARK_TEMPLATE(householder_vjp, 1)->Args({2, 16384, 512})->UseManualTime();
-BENCHMARK_TEMPLATE(householder_vjp, 4)->Args({2, 16384, 512})->UseManualTime();
+BENCHMARK_TEMPLATE(householder_apply, 1)->Args({2, 16384, 512})->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(householder_apply, 4)->Args({2, 16384, 512})->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(householder_vjp, 1)->Args({2, 16384, 512})->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK_TEMPLATE(householder_vjp, 4)->Args({2, 16384, 512})->UseManualTime()->Unit(benchmark::kMillisecond);
 
 }  // namespace

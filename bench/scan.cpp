@@ -71,7 +71,16 @@ void scan(benchmark::State& state, bool back) {
 void scan_forward(benchmark::State& state) { scan(state, false); }
 void scan_backward(benchmark::State& state) { scan(state, true); }
 
-BENCHMARK(scan_forward)->Args({1, 16, 2048, 512})->Args({2, 16, 2048, 512})->Args({2, 1, 32768, 1024})->UseManualTime();
-BENCHMARK(scan_backward)->Args({1, 16, 2048, 512})->Args({2, 16, 2048, 512})->UseManualTime();
+BENCHMARK(scan_forward)
+    ->Args({1, 16, 2048, 512})
+    ->Args({2, 16, 2048, 512})
+    ->Args({2, 1, 32768, 1024})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(scan_backward)
+    ->Args({1, 16, 2048, 512})
+    ->Args({2, 16, 2048, 512})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace

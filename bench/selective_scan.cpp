@@ -66,7 +66,15 @@ void selective_scan(benchmark::State& state, bool back) {
 void selective_scan_forward(benchmark::State& state) { selective_scan(state, false); }
 void selective_scan_backward(benchmark::State& state) { selective_scan(state, true); }
 
-BENCHMARK(selective_scan_forward)->Args({1, 8, 512, 512, 16})->Args({2, 8, 512, 512, 16})->UseManualTime();
-BENCHMARK(selective_scan_backward)->Args({1, 8, 512, 512, 16})->Args({2, 8, 512, 512, 16})->UseManualTime();
+BENCHMARK(selective_scan_forward)
+    ->Args({1, 8, 512, 512, 16})
+    ->Args({2, 8, 512, 512, 16})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK(selective_scan_backward)
+    ->Args({1, 8, 512, 512, 16})
+    ->Args({2, 8, 512, 512, 16})
+    ->UseManualTime()
+    ->Unit(benchmark::kMillisecond);
 
 }  // namespace
