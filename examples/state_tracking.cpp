@@ -87,7 +87,7 @@ bool interpolate(const options& o) {
         fp::curve c{
             .label = "ℓ_{max} = " + std::to_string(ell_max), .x = {}, .y = {}, .colour = colour, .points = false};
         for (const fp::index length : o.test_lengths) {
-            const auto a = fp::measure_accuracy(e.correct, e.sequences, length);
+            const auto a = fp::measure_accuracy(e.answers, e.sequences, length);
             c.x.push_back(static_cast<double>(length));
             c.y.push_back(a.sequence);
             csv.row({ell_max, length, a.sequence, a.token});

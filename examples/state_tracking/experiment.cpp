@@ -180,11 +180,11 @@ json check_fixed_point(const options& o, const network& model, const parameters&
                                         {"share_converged_sequential", fp::summarise(how[0], length)->share_converged},
                                         {"share_converged_parallel", fp::summarise(how[1], length)->share_converged}};
     json& both = check["sequential_and_parallel"];
-    const auto correct = [&](const fp::tensor<real>& logits) {
-        return fp::cross_entropy(logits.view(), std::as_const(targets).view(), {}, backend).correct;
+    const auto answers = [&](const fp::tensor<real>& logits) {
+        return fp::cross_entropy(logits.view(), std::as_const(targets).view(), {}, backend).answers;
     };
-    both["sequence_accuracy_sequential"] = fp::measure_accuracy(correct(one), sequences, length).sequence;
-    both["sequence_accuracy_parallel"] = fp::measure_accuracy(correct(whole), sequences, length).sequence;
+    both["sequence_accuracy_sequential"] = fp::measure_accuracy(answers(one), sequences, length).sequence;
+    both["sequence_accuracy_parallel"] = fp::measure_accuracy(answers(whole), sequences, length).sequence;
     both.update(compare_solutions(one, whole, [&](fp::index b) {
         const auto reached = [&](const auto& s) {
             return s.status[static_cast<std::size_t>(b)] == fp::status::converged;

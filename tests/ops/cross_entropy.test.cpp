@@ -5,6 +5,7 @@
 namespace {
 
 using checks::random;
+using fprnn::answer;
 using fprnn::argument_error;
 using fprnn::eigen;
 using fprnn::ignored_target;
@@ -27,13 +28,15 @@ TEST_CASE("cross_entropy: the mean of −log softmax over the targets that count
         const auto targets = targets_for(s);
         double loss = 0;
         index counted = 0;
-        std::vector<std::uint8_t> correct;
+        std::vector<answer> answers;
         for (index i = 0; i < targets.size(); ++i) {
             const double* x = logits.data() + i * s[2];
             double sum = 0;
             for (index v = 0; v < s[2]; ++v) sum += std::exp(x[v]);
             const auto best = std::max_element(x, x + s[2]) - x;
-            correct.push_back(targets[i] == ignored_target || targets[i] == best);
+            answers.push_back(targets[i] == ignored_target ? answer::ignored
+                              : targets[i] == best         ? answer::right
+                                                           : answer::wrong);
             if (targets[i] == ignored_target) continue;
             loss -= std::log(std::exp(x[targets[i]]) / sum);
             ++counted;
@@ -42,7 +45,7 @@ TEST_CASE("cross_entropy: the mean of −log softmax over the targets that count
              {fprnn::cross_entropy(logits, targets), fprnn::cross_entropy(logits, targets, {}, eigen(2))}) {
             CHECK(std::abs(r.loss - loss / static_cast<double>(counted)) <= 1e-14 * std::max(1.0, loss));
             CHECK(r.tokens == counted);
-            CHECK(r.correct == correct);
+            CHECK(r.answers == answers);
         }
     }
 }
@@ -71,7 +74,7 @@ TEST_CASE_TEMPLATE("cross_entropy: packs are equivalent to the reference", T, fl
         tensor<T> a(s), b(s);
         const auto p = fprnn::cross_entropy(logits, targets, a, eigen(2)), q = fprnn::cross_entropy(logits, targets, b);
         CHECK(std::abs(p.loss - q.loss) / static_cast<double>(std::numeric_limits<T>::epsilon()) <= 1);
-        CHECK(p.correct == q.correct);
+        CHECK(p.answers == q.answers);
         CHECK(checks::ulps(a, b) <= 2);
     }
 }
@@ -105,7 +108,7 @@ TEST_CASE("cross_entropy: logits of any size do not overflow, and those that are
         for (const auto& r : {fprnn::cross_entropy(logits, targets_of({1, 1})),
                               fprnn::cross_entropy(logits, targets_of({1, 1}), {}, eigen(1))}) {
             CHECK(std::isnan(r.loss));
-            CHECK(r.correct[0] == 0);
+            CHECK(r.answers[0] == answer::wrong);
         }
     }
 }
@@ -118,7 +121,7 @@ TEST_CASE("cross_entropy: without tokens that count the loss is 0 and the gradie
     const auto r = fprnn::cross_entropy(logits, none, bar);
     CHECK(r.loss == 0);
     CHECK(r.tokens == 0);
-    CHECK(r.correct == std::vector<std::uint8_t>(4, 1));
+    CHECK(r.answers == std::vector<answer>(4, answer::ignored));
     CHECK(checks::same_bits(bar, tensor<float>({2, 2, 3})));
     fprnn::cross_entropy_back(logits, none, 1, bar);
     CHECK(checks::same_bits(bar, tensor<float>({2, 2, 3})));

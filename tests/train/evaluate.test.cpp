@@ -4,20 +4,34 @@
 
 namespace {
 
+using fprnn::answer;
 using fprnn::index;
 using fprnn::measure_accuracy;
 using fprnn::median;
 using fprnn::tensor;
 
 TEST_CASE("evaluate: a sequence counts when all its tokens are right, of a prefix when those of the prefix are") {
-    const std::vector<std::uint8_t> correct{1, 1, 1, 1,  //
-                                            1, 1, 0, 1,  //
-                                            0, 1, 1, 1};
-    CHECK(measure_accuracy(correct, 3, 4).token == doctest::Approx(10.0 / 12));
-    CHECK(measure_accuracy(correct, 3, 4).sequence == doctest::Approx(1.0 / 3));
-    CHECK(measure_accuracy(correct, 3, 2).token == doctest::Approx(5.0 / 6));
-    CHECK(measure_accuracy(correct, 3, 2).sequence == doctest::Approx(2.0 / 3));
+    constexpr auto r = answer::right, w = answer::wrong;
+    const std::vector<answer> answers{r, r, r, r,  //
+                                      r, r, w, r,  //
+                                      w, r, r, r};
+    CHECK(measure_accuracy(answers, 3, 4).token == doctest::Approx(10.0 / 12));
+    CHECK(measure_accuracy(answers, 3, 4).sequence == doctest::Approx(1.0 / 3));
+    CHECK(measure_accuracy(answers, 3, 2).token == doctest::Approx(5.0 / 6));
+    CHECK(measure_accuracy(answers, 3, 2).sequence == doctest::Approx(2.0 / 3));
     CHECK(measure_accuracy({}, 0, 0).token == 0);
+}
+
+TEST_CASE("evaluate: a token whose target is ignored is neither right nor wrong, nor is a sequence of them") {
+    constexpr auto r = answer::right, w = answer::wrong, i = answer::ignored;
+    const std::vector<answer> answers{i, i, i, r,  //
+                                      i, w, i, r,  //
+                                      i, i, i, i};
+    CHECK(measure_accuracy(answers, 3, 4).token == doctest::Approx(2.0 / 3));
+    CHECK(measure_accuracy(answers, 3, 4).sequence == doctest::Approx(1.0 / 2));
+    CHECK(measure_accuracy(answers, 3, 2).token == 0);
+    CHECK(measure_accuracy(answers, 3, 2).sequence == 0);
+    CHECK(measure_accuracy(answers, 3, 1).sequence == 0);  // of none
 }
 
 TEST_CASE("evaluate: the median of an even number of values is between the middle two") {
@@ -69,7 +83,7 @@ TEST_CASE("evaluate: every sequence is seen once, also where they do not fill th
     const auto e = fprnn::evaluate(echo{5}, none, 3, 300, sample, fprnn::eigen(2));
     CHECK(e.accuracy.sequence == doctest::Approx(298.0 / 300));
     CHECK(e.accuracy.token == doctest::Approx(298.0 / 300));
-    CHECK(e.correct.size() == 900);
+    CHECK(e.answers.size() == 900);
     CHECK_FALSE(e.convergence.has_value());
     CHECK_THROWS_WITH_AS(fprnn::evaluate(echo{5}, none, 0, 1, sample, fprnn::eigen(1)),
                          "evaluate: length must be at least 1, got 0", fprnn::argument_error);
@@ -77,14 +91,14 @@ TEST_CASE("evaluate: every sequence is seen once, also where they do not fill th
 }
 
 TEST_CASE("measure_accuracy: what is not whole sequences, or shorter than the prefix, is refused") {
-    const std::vector<std::uint8_t> six(6, 1);
+    const std::vector<answer> six(6, answer::right);
     CHECK(fprnn::measure_accuracy(six, 2, 3).sequence == 1);
     CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 2, 4), "measure_accuracy: prefix must be in [0,3], got 4",
                          fprnn::argument_error);
     CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 2, -1), "measure_accuracy: prefix must be in [0,3], got -1",
                          fprnn::argument_error);
     CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 4, 1),
-                         "measure_accuracy: correct must hold sequences = 4 of equal length, got 6 entries",
+                         "measure_accuracy: answers must hold sequences = 4 of equal length, got 6 entries",
                          fprnn::argument_error);
     CHECK_THROWS_AS(fprnn::measure_accuracy(six, 0, 1), fprnn::argument_error);
     CHECK(fprnn::measure_accuracy({}, 0, 0).token == fprnn::measure_accuracy(six, 2, 0).token);

@@ -12,13 +12,16 @@ namespace fprnn {
 /// A target that is not counted.
 inline constexpr std::int32_t ignored_target = -1;
 
+/// What a token's largest logit says of its target.
+enum class answer : std::uint8_t { wrong, right, ignored };
+
 /// Mean of −log softmax(logits)[target] over the tokens that count, and what else a loss pass knows.
 template <class T>
 struct cross_entropy_result {
-    double loss = 0;                    ///< nats per token; 0 when no token counts
-    index tokens = 0;                   ///< that count
-    std::vector<std::uint8_t> correct;  ///< [B·T], 1 where the largest logit is the target's or the target is ignored
-    std::vector<double> sequences;      ///< [B], nats of each sequence, summed over its tokens
+    double loss = 0;                ///< nats per token; 0 when no token counts
+    index tokens = 0;               ///< that count
+    std::vector<answer> answers;    ///< [B·T]
+    std::vector<double> sequences;  ///< [B], nats of each sequence, summed over its tokens
 };
 
 namespace detail {
@@ -85,7 +88,7 @@ void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> 
     result.tokens = detail::require_targets("cross_entropy", detail::read(logits), targets);
     detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
     const index B = logits.shape()[0], tokens = logits.shape()[1], V = logits.shape()[2];
-    result.correct.assign(static_cast<std::size_t>(B * tokens), 1);
+    result.answers.assign(static_cast<std::size_t>(B * tokens), answer::ignored);
     const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
     result.sequences.assign(static_cast<std::size_t>(B), 0);
     backend.for_each(B, [&](index b) {
@@ -100,7 +103,7 @@ void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> 
             const auto m = detail::measure_softmax<team>(V, x);
             const T target = x[targets[i]];
             loss += std::log(static_cast<double>(m.sum)) - static_cast<double>(target - m.largest);
-            result.correct[static_cast<std::size_t>(i)] = target == m.largest;
+            result.answers[static_cast<std::size_t>(i)] = target == m.largest ? answer::right : answer::wrong;
             if (bar) detail::softmax_slope<team>(V, x, m, targets[i], scale, true, bar);
         }
     });

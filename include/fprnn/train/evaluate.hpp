@@ -14,33 +14,38 @@
 
 namespace fprnn {
 
+/// 0 of none.
 struct accuracies {
-    double token = 0;     ///< share of tokens
-    double sequence = 0;  ///< share of sequences without a mistake
+    double token = 0;     ///< share of right tokens among those that count
+    double sequence = 0;  ///< share of sequences without a mistake among those of which a token counts
 };
 
-/// Of the first `prefix` tokens of every sequence; `correct` is [sequences, length], as in cross_entropy_result.
-/// Errors: `correct` is not whole sequences, or they are shorter than the prefix.
-inline accuracies measure_accuracy(const std::vector<std::uint8_t>& correct, index sequences, index prefix) {
-    const auto count = static_cast<index>(correct.size());
+/// Of the first `prefix` tokens of every sequence; `answers` is [sequences, length], as in cross_entropy_result.
+/// Errors: `answers` is not whole sequences, or they are shorter than the prefix.
+inline accuracies measure_accuracy(const std::vector<answer>& answers, index sequences, index prefix) {
+    const auto count = static_cast<index>(answers.size());
     require(sequences >= 0 && (sequences == 0 ? count == 0 : count % sequences == 0), "measure_accuracy", [&] {
-        return "correct must hold sequences = " + std::to_string(sequences) + " of equal length, got " +
+        return "answers must hold sequences = " + std::to_string(sequences) + " of equal length, got " +
                std::to_string(count) + " entries";
     });
     require(prefix >= 0 && prefix * sequences <= count, "measure_accuracy", [&] {
         return "prefix must be in [0," + std::to_string(sequences == 0 ? 0 : count / sequences) + "], got " +
                std::to_string(prefix);
     });
-    if (correct.empty() || prefix == 0) return {};
-    const auto length = static_cast<std::ptrdiff_t>(correct.size()) / sequences;
-    double right = 0, whole = 0;
+    index right = 0, tokens = 0, whole = 0, counted = 0;
     for (index b = 0; b < sequences; ++b) {
-        const auto row = correct.begin() + b * length;
-        const auto n = std::count(row, row + prefix, std::uint8_t{1});
-        right += static_cast<double>(n);
-        whole += n == prefix;
+        const auto row = answers.begin() + b * (count / sequences);
+        const index good = std::count(row, row + prefix, answer::right);
+        const index bad = std::count(row, row + prefix, answer::wrong);
+        right += good;
+        tokens += good + bad;
+        whole += good > 0 && bad == 0;
+        counted += good + bad > 0;
     }
-    return {right / static_cast<double>(sequences * prefix), whole / static_cast<double>(sequences)};
+    const auto share = [](index part, index all) {
+        return all == 0 ? 0 : static_cast<double>(part) / static_cast<double>(all);
+    };
+    return {share(right, tokens), share(whole, counted)};
 }
 
 /// The middle of the values, the mean of the middle two when their number is even; 0 of none. Reorders them.
@@ -106,11 +111,11 @@ struct evaluation {
     index sequences = 0;
     accuracies accuracy;
     std::optional<convergence_summary> convergence;  ///< none for a model without a fixed point
-    std::vector<std::uint8_t> correct;               ///< [sequences, length]
+    std::vector<answer> answers;                     ///< [sequences, length]
 };
 
 /// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
-/// sample(tokens, targets, first), at most 2^16 tokens at a time, so that of what is in memory only `correct` and the
+/// sample(tokens, targets, first), at most 2^16 tokens at a time, so that of what is in memory only the answers and the
 /// convergence grow with their number. argument_error unless length and sequences are at least 1.
 template <class T, class Model, class Sample, backend_for<T> Backend = eigen>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
@@ -119,7 +124,7 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
     require(sequences >= 1, "evaluate",
             [&] { return "sequences must be at least 1, got " + std::to_string(sequences); });
     const index batch = std::clamp<index>((index{1} << 16) / length, 1, 256);
-    std::vector<std::uint8_t> correct;
+    std::vector<answer> answers;
     std::vector<fprnn::convergence> reached;
     for (index first = 0; first < sequences; first += batch) {
         const index n = std::min(batch, sequences - first);
@@ -128,11 +133,11 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
         std::vector<solution<T>> how;
         const tensor<T> logits = model.evaluate(theta, std::as_const(tokens).view(), &how, backend);
         const auto part = cross_entropy(logits.view(), std::as_const(targets).view(), {}, backend);
-        correct.insert(correct.end(), part.correct.begin(), part.correct.end());
+        answers.insert(answers.end(), part.answers.begin(), part.answers.end());
         for (const auto& s : how) reached.push_back(s);
     }
-    const accuracies accuracy = measure_accuracy(correct, sequences, length);
-    return {length, sequences, accuracy, summarise(reached, length), std::move(correct)};
+    const accuracies accuracy = measure_accuracy(answers, sequences, length);
+    return {length, sequences, accuracy, summarise(reached, length), std::move(answers)};
 }
 
 }  // namespace fprnn

@@ -100,7 +100,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         }
         records.gradient(loss);
         parameter_tree<T>& gradient = records.parameter_bars();
-        const accuracies shares = measure_accuracy(outcome.correct, batch, length);
+        const accuracies shares = measure_accuracy(outcome.answers, batch, length);
         training_step step{.step = memory.steps + 1,
                            .length = length,
                            .sequences = memory.sequences + batch,

@@ -44,6 +44,7 @@ struct training_options {
         };
         at_least("batch", batch, 1);
         at_least("length", length, 1);
+        (void)checked_product(batch, length, "train: batch * length");
         at_least("first_length", first_length, 1);
         require(lengthen_at >= 0 && lengthen_at < 1, "train",
                 [&] { return "lengthen_at must be in [0,1), got " + std::to_string(lengthen_at); });
