@@ -112,6 +112,7 @@ TEST_CASE("selective_scan: channels are scanned in blocks, which nobody notices"
     check_recurrence({2, 16, D}, N);
     const arguments<double> a({3, 17, D}, N);
     const auto whole = a.back(a.u, a.H);
+    tensor<double> b_bar(a.b.shape()), c_bar(a.c.shape());  // summed over the parts
     for (const auto [first, channels] : {std::array<index, 2>{0, 16}, {16, 1}}) {
         arguments<double> part({3, 17, channels}, N);
         const auto cut = [&, f = first, n = channels](const tensor<double>& from, tensor<double>& to) {
@@ -127,7 +128,10 @@ TEST_CASE("selective_scan: channels are scanned in blocks, which nobody notices"
         CHECK(checks::ulps(bars.u, expected.u) <= 4);
         CHECK(checks::ulps(bars.omega, expected.omega) <= 4);
         CHECK(checks::ulps(bars.H, expected.H) <= 4);
+        for (index i = 0; i < b_bar.size(); ++i) b_bar[i] += bars.b[i], c_bar[i] += bars.c[i];
     }
+    CHECK(checks::ulps(whole.b, b_bar) <= 4);
+    CHECK(checks::ulps(whole.c, c_bar) <= 4);
     checks::threads_give_equal_bits([&](eigen e) { return a.value(e).y; });
     checks::threads_give_equal_bits([&](eigen e) { return a.value(e).H; });
     checks::threads_give_equal_bits([&](eigen e) { return a.back(a.u, a.H, e).b; });
