@@ -7,6 +7,7 @@
 #include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/ops/linear.hpp>
+#include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>
 #include <fprnn/tape/gradcheck.hpp>
 #include <fprnn/tasks/word_problem.hpp>

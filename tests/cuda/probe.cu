@@ -7,7 +7,7 @@
 #include "block_team.cuh"
 
 #include <fprnn/ops/scan.hpp>
-#include <fprnn/ops/selective_scan.hpp>
+#include <fprnn/ops/selective_scan_kernel.hpp>
 #include <fprnn/program/lowering.hpp>
 
 #include <string_view>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/ops/selective_scan.hpp>
+#include <fprnn/ops/selective_scan_kernel.hpp>
 #include <fprnn/program/frame.hpp>
 
 #include <algorithm>
