@@ -20,7 +20,7 @@ namespace fprnn {
 ///     M::check(D)                                     argument_error when D does not fit; may be left out
 ///     M::prepare<Team>(D, raw, q)                     q from the values of its maps, raw[k]
 ///     M::prepare_back<Team>(D, raw, q_bar, raw_bar)   raw_bar[k] +=
-///     M::mix<Team>(D, q, v, w, out, scratch)          a null v or w is zero; out may be v or w
+///     M::mix<Team>(D, q, v, w, out, scratch)          a null v or w is zero; out may be v
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
