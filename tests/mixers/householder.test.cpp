@@ -18,7 +18,7 @@ static_assert(!fprnn::mixer<int>);
 
 template <class M, class Team, class T>
 tensor<T> prepared(index D, std::uint64_t stream, double alpha_mean = 0) {
-    const index reflections = M::size(D) / (D + 1);
+    const index reflections = M::rank;
     const auto u = random<T>({reflections * D}, stream), a = random<T>({reflections}, stream + 1, 1, alpha_mean);
     const T* raw[] = {u.data(), a.data()};
     tensor<T> q({M::size(D)});
