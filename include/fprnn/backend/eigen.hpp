@@ -126,9 +126,7 @@ struct pack_team {
             const auto part = body(lane);
             for (std::size_t k = 0; k < K; ++k) total[k] += lane.only_filled(part[k]);
         }
-        small_array<T, K> result;
-        for (std::size_t k = 0; k < K; ++k) result[k] = total[k].sum();
-        return result;
+        return sums(total);
     }
     template <class Body>
     static T max(index channels, Body&& body) {
@@ -141,6 +139,37 @@ struct pack_team {
             taint += v * pack<T>(T(0));
         });
         return taint.sum() == T(0) ? Eigen::internal::predux_max(largest.p) : std::numeric_limits<T>::quiet_NaN();
+    }
+
+private:
+    /// A register folded until it has at most four numbers.
+    template <class Packet>
+    static auto folded(Packet p) {
+        if constexpr (Eigen::internal::unpacket_traits<Packet>::size > 4)
+            return folded(Eigen::internal::predux_half_dowto4(p));
+        else
+            return p;
+    }
+    /// The sum of every register, four at a time: half of the shuffles that four sums take by themselves.
+    template <std::size_t K>
+    static small_array<T, K> sums(const small_array<pack<T>, K>& total) {
+        using quarter = decltype(folded(total[0].p));
+        constexpr std::size_t rest = K % 4, fours = K - (rest < 3 ? rest : 0);
+        small_array<T, K> result;
+        std::size_t k = 0;
+        if constexpr (Eigen::internal::unpacket_traits<quarter>::size == 4)
+            for (; k < fours; k += 4) {
+                Eigen::internal::PacketBlock<quarter, 4> four;
+                for (std::size_t i = 0; i < 4; ++i) four.packet[i] = folded(total[std::min(k + i, K - 1)].p);
+                Eigen::internal::ptranspose(four);
+                const quarter s = Eigen::internal::padd(Eigen::internal::padd(four.packet[0], four.packet[1]),
+                                                        Eigen::internal::padd(four.packet[2], four.packet[3]));
+                T x[4];
+                Eigen::internal::pstoreu(x, s);
+                for (std::size_t i = 0; i < 4 && k + i < K; ++i) result[k + i] = x[i];
+            }
+        for (; k < K; ++k) result[k] = total[k].sum();
+        return result;
     }
 };
 

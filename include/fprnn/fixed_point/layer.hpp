@@ -190,8 +190,11 @@ public:
         });
         constexpr index block = 4096;
         backend.for_each((parameters + block - 1) / block, [&](index i) {
-            for (index j = i * block; j < std::min(parameters, (i + 1) * block); ++j)
-                for (index g = 0; g < groups; ++g) gradient[j] += partial.data()[g * parameters + j];
+            const index first = i * block, n = std::min(parameters - first, block);
+            for (index g = 0; g < groups; ++g) {
+                const T* from = partial.data() + g * parameters + first;
+                Backend::template team<T>::each(n, [&](auto lane) { lane.add(gradient + first, lane.load(from)); });
+            }
         });
     }
 
