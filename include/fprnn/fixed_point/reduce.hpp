@@ -72,9 +72,9 @@ struct reduction {
 template <class Program>
 inline constexpr bool is_reducible = reduction<Program>::possible();
 
-/// One token of a frame in R numbers.
+/// The first n rows of a one-token chunk, from `row` on: n tokens, each in R numbers.
 template <class F>
-class reduced_token {
+class reduced_tokens {
     using T = typename F::scalar;
     using team = typename F::team;
     using parts = reduction<typename F::program>;
@@ -91,96 +91,106 @@ class reduced_token {
     static constexpr int R = mixer::rank;
 
 public:
-    /// Numbers of scratch that a token needs.
-    static index scratch(index D) { return (R + 2) * D + mixer::scratch(D); }
+    /// Numbers of scratch that they need.
+    static index scratch(index D) { return (2 * F::tile + R) * D + mixer::scratch(D); }
 
-    reduced_token(F& f, index row, T* scratch)
-        : f_(f), row_(row), D_(f.size.d_inner), q_(f.template value_at<typename split<mix>::prepared>(row)) {
+    reduced_tokens(F& f, index row, index n, T* scratch) : f_(f), row_(row), n_(n), D_(f.size.d_inner) {
         a_ = scratch;
-        g_ = a_ + D_;
-        V_ = g_ + D_;
+        g_ = a_ + F::tile * D_;
+        V_ = g_ + F::tile * D_;
         mixer_scratch_ = V_ + R * D_;
-        mixer::template compact<team>(D_, q_, S_);
     }
 
-    /// y = y^ℓ, Picard's iterate; returns ℓ, or 0 when it did not settle in ell_max iterations.
-    int iterate(double tolerance, int ell_max) {
+    /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g ⊙ Q v.
+    void open() {
         T* m = f_.template value_at<mix>(row_);
-        T* x = f_.template value_at<typename parts::operand>(row_);
-        // p and g of p + g ⊙ m are found by trying m = 0 and m = 1.
+        const T* x = f_.template value_at<typename parts::operand>(row_);
         try_inner(m, T(0));
-        std::copy_n(x, D_, a_);
+        std::copy_n(x, n_ * D_, a_);
         try_inner(m, T(1));
-        team::each(D_, [&](auto lane) { lane.store(g_, lane.load(x) - lane.load(a_)); });
-        mixer::template mix<team, T>(D_, q_, v(), nullptr, m, mixer_scratch_);
-        ++f_.work.mixer_applications;
-        team::each(D_, [&](auto lane) { lane.add(a_, lane.load(g_) * lane.load(m)); });
-        form_V();
-        return kernel::iterate_token<team, R, typename parts::norm>(
-            D_, q_, S_, a_, V_, weight(), weight() + D_, tolerance, ell_max, f_.template value_at<previous_node>(row_));
+        team::each(n_ * D_, [&](auto lane) { lane.store(g_, lane.load(x) - lane.load(a_)); });
+        for (index r = row_; r < row_ + n_; ++r)
+            mixer::template mix<team, T>(D_, q(r), v(r), nullptr, f_.template value_at<mix>(r), mixer_scratch_);
+        f_.work.mixer_applications += n_;
+        team::each(n_ * D_, [&](auto lane) { lane.add(a_, lane.load(g_) * lane.load(m)); });
+    }
+    /// y = y^ℓ of row s, Picard's iterate; returns ℓ, or 0 when it did not settle in ell_max iterations.
+    int iterate(index s, double tolerance, int ell_max) {
+        const index r = row_ + s;
+        form_V(s);
+        mixer::template compact<team>(D_, q(r), S_);
+        return kernel::iterate_token<team, R, typename parts::norm>(D_, q(r), S_, a_ + s * D_, V_, weight(r),
+                                                                    weight(r) + D_, tolerance, ell_max,
+                                                                    f_.template value_at<previous_node>(r));
     }
 
-    /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ at the point that the rows hold; returns the relative residual.
-    double solve_adjoint(const T* delta, T* w) {
-        // The way back through p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
-        T* k = a_;
-        back_inner(T(0), k);
+    /// The way back through p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
+    void open_adjoint() {
+        back_inner(T(0), a_);
         back_inner(T(1), g_);
-        team::each(D_, [&](auto lane) { lane.store(g_, lane.load(g_) - lane.load(k)); });
-        form_V();
+        team::each(n_ * D_, [&](auto lane) { lane.store(g_, lane.load(g_) - lane.load(a_)); });
+    }
+    /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ of row s at the point that the rows hold; returns the relative residual.
+    double solve_adjoint(index s, const T* delta, T* w) {
+        const index r = row_ + s;
+        form_V(s);
+        mixer::template compact<team>(D_, q(r), S_);
         return kernel::solve_token_adjoint<team, R, typename parts::norm>(
-            D_, q_, S_, f_.template value_at<typename parts::operand>(row_), V_, weight(), delta, k, w);
+            D_, q(r), S_, f_.template value_at<typename parts::operand>(r), V_, weight(r), delta, a_ + s * D_, w);
     }
 
 private:
-    void form_V() {
+    /// The mixer of a row, its U first.
+    const T* q(index row) const { return f_.template value_at<typename split<mix>::prepared>(row); }
+    void form_V(index s) {
+        const T *g = g_ + s * D_, *U = q(row_ + s);
         team::each(D_, [&](auto lane) {
-            for (index j = 0; j < R; ++j) lane.store(V_ + j * D_, lane.load(g_) * lane.load(q_ + j * D_));
+            for (index j = 0; j < R; ++j) lane.store(V_ + j * D_, lane.load(g) * lane.load(U + j * D_));
         });
     }
-    const T* weight() const {
+    const T* weight([[maybe_unused]] index row) const {
         if constexpr (std::same_as<typename parts::norm, kernel::no_norm>)
-            return q_;  // not read
+            return q(row);  // not read
         else
             return f_.template parameters_of<typename parts::solved>();
     }
-    const T* v() const {
+    const T* v([[maybe_unused]] index row) const {
         if constexpr (std::same_as<typename split<mix>::v, zero_node>)
             return nullptr;
         else
-            return f_.template value_at<typename split<mix>::v>(row_);
+            return f_.template value_at<typename split<mix>::v>(row);
     }
     void try_inner(T* m, T value) {
-        std::fill_n(m, D_, value);
+        std::fill_n(m, n_ * D_, value);
         for_each_node(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (parts::template inner<E>) rule<E>::value(f_, row_, 1);
+            if constexpr (parts::template inner<E>) rule<E>::value(f_, row_, n_);
         });
     }
     void back_inner(T value, T* m_bar) {
         for_each_node(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (parts::template inner<E> || std::same_as<E, mix>)
-                std::fill_n(f_.template bar_at<E>(row_), f_.template width_of<E>(), T(0));
+            if constexpr (std::same_as<E, typename parts::operand>)
+                std::fill_n(f_.template bar_at<E>(row_), n_ * D_, value);
+            else if constexpr (parts::template inner<E> || std::same_as<E, mix>)
+                std::fill_n(f_.template bar_at<E>(row_), n_ * f_.template width_of<E>(), T(0));
         });
-        T* bar = f_.template bar_at<typename parts::operand>(row_);
-        team::each(D_, [&](auto lane) { lane.add(bar, decltype(lane.load(bar))(value)); });
         for_each_node_reversed(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (parts::template inner<E>) rule<E>::template back<dependence::current>(f_, row_, 1);
+            if constexpr (parts::template inner<E>) rule<E>::template back<dependence::current>(f_, row_, n_);
         });
-        std::copy_n(f_.template bar_at<mix>(row_), D_, m_bar);
+        std::copy_n(f_.template bar_at<mix>(row_), n_ * D_, m_bar);
     }
 
     F& f_;
-    index row_, D_;
-    const T* q_;  ///< the mixer, its U first
+    index row_, n_, D_;
     kernel::square<T, R> S_;
-    T *a_, *g_, *V_, *mixer_scratch_;
+    T *a_, *g_;  ///< [n,D]; on the way back k in place of a
+    T *V_, *mixer_scratch_;
 };
 
-/// Numbers of scratch that a token of the program needs to be reduced.
+/// Numbers of scratch that tokens of the program need to be reduced.
 template <class F>
 index token_scratch(index D) {
     if constexpr (is_reducible<typename F::program>)
-        return reduced_token<F>::scratch(D);
+        return reduced_tokens<F>::scratch(D);
     else
         return 0;
 }

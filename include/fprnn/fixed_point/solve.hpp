@@ -83,18 +83,22 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index first_seq
     if (tokens == 1 && rows_are_independent(typename F::program::nodes{})) {
         evaluate<dependence::shifted>(f, row, n);
         open(f, row, n);
-        for (index s = 0; s < F::tile; ++s) {
+        std::array<int, static_cast<std::size_t>(F::tile)> begun{};  // iterations in R numbers
+        if constexpr (is_reducible<typename F::program>) {
+            reduced_tokens<F> reduced(f, row, sequences, scratch);
+            reduced.open();
+            for (index s = 0; s < sequences; ++s)
+                begun[static_cast<std::size_t>(s)] = reduced.iterate(s, schedule.tolerance, schedule.ell_max - 1);
+        }
+        evaluate<dependence::current>(f, row, n);
+        f.work.evaluations += n;
+        if constexpr (tokens_are_explicit(typename F::program::nodes{})) std::copy_n(fy, n * D, y);
+        for (index s = 0; s < sequences; ++s) {
             watch<T>& w = watches[static_cast<std::size_t>(s)];
-            int ell = 1;
-            if constexpr (is_reducible<typename F::program>)
-                if (s < sequences)
-                    ell += reduced_token<F>(f, row + s, scratch).iterate(schedule.tolerance, schedule.ell_max - 1);
-            for (; w.running(); ++ell) {
+            int ell = begun[static_cast<std::size_t>(s)];
+            for (advance(w, ++ell, s); w.running(); advance(w, ++ell, s)) {
                 evaluate<dependence::current>(f, row + s, 1);
                 ++f.work.evaluations;
-                if (s >= sequences) break;
-                if constexpr (tokens_are_explicit(typename F::program::nodes{})) std::copy_n(fy + s * D, D, y + s * D);
-                advance(w, ell, s);
             }
         }
     } else {

@@ -176,12 +176,19 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index f
         repeat_adjoint(f, options, sequences, first_sequence, row, n, delta, w, scratch, all);
         return;
     }
-    for (index s = 0; s < sequences; ++s) {
-        watch<typename F::scalar> result(options.tolerance, options.ell_max);
-        if constexpr (is_reducible<typename F::program>) {
-            const double residual = reduced_token<F>(f, row + s, scratch).solve_adjoint(delta + s * D, w + s * D);
-            if (residual < options.tolerance) result.finish(status::converged, 1, residual);
+    using watched = watch<typename F::scalar>;
+    auto results = filled<F::tile>(watched(options.tolerance, options.ell_max));
+    if constexpr (is_reducible<typename F::program>) {
+        reduced_tokens<F> reduced(f, row, sequences, scratch);
+        reduced.open_adjoint();
+        for (index s = 0; s < sequences; ++s) {
+            const double residual = reduced.solve_adjoint(s, delta + s * D, w + s * D);
+            if (residual < options.tolerance)
+                results[static_cast<std::size_t>(s)].finish(status::converged, 1, residual);
         }
+    }
+    for (index s = 0; s < sequences; ++s) {
+        watched& result = results[static_cast<std::size_t>(s)];
         if (result.running()) result = gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch);
         result.report(all, first_sequence + s, 1);
     }
@@ -253,6 +260,7 @@ void solve_adjoint(F& f, const adjoint& method, index sequences, index first_seq
         const index row = k * f.chunk * F::tile, n = std::min(f.chunk, f.tokens - k * f.chunk) * F::tile;
         const auto* delta = f.template bar_at<fixed_point>(row);
         f.span = n / F::tile;
+        f.bar_row = f.unrolled ? 0 : row;
         if (std::holds_alternative<unrolled>(method)) {
             unroll_chunk(f, sequences, row, n, counts + k * F::tile, delta, w);
             continue;

@@ -65,7 +65,7 @@ workspace<typename F::scalar> lay_out(F& f, arena<typename F::scalar>& scratch, 
     } else {
         for_each_node(typename program::nodes{}, [&]<class E>() {
             if constexpr (!rule<E>::broadcast)
-                f.bar[F::template slot<E>] = scratch.take(f.rows() * f.template width_of<E>());
+                f.bar[F::template slot<E>] = scratch.take(f.template bar_rows_of<E>() * f.template width_of<E>());
         });
         if constexpr (has_fixed_point<program>) {
             e.w = scratch.take(f.chunk * F::tile * f.size.d_inner);

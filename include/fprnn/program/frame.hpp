@@ -32,8 +32,9 @@ struct frame {
 
     dims size;
     index tokens = 0;
-    index chunk = 1;  ///< C, tokens of a chunk
-    index span = 1;   ///< tokens of the chunk at hand; with one, rows may come one by one
+    index chunk = 1;    ///< C, tokens of a chunk
+    index span = 1;     ///< tokens of the chunk at hand; with one, rows may come one by one
+    index bar_row = 0;  ///< backward: where the cotangents begin that are kept for the chunk at hand alone
     pass phase = pass::forward;
     bool unrolled = false;  ///< backward goes through every iteration
     const T* parameters = nullptr;
@@ -55,6 +56,15 @@ struct frame {
     typename memories<typename Program::nodes>::type memory;
 
     index rows() const { return tokens * tile; }
+    /// Rows of E's cotangents. Unrolled, every node has all of its rows.
+    template <class E>
+    index bar_rows_of() const {
+        return bars_of_chunk<E> && !unrolled ? chunk * tile : rows();
+    }
+    /// Whether nobody asks for E's cotangents once its chunk is solved.
+    template <class E>
+    static constexpr bool bars_of_chunk = (E::depends == dependence::shifted || E::depends == dependence::current) &&
+                                          !rule<E>::bars_stay;
 
     template <class E>
     static constexpr std::size_t slot = Program::template slot<E>;
@@ -76,7 +86,7 @@ struct frame {
     }
     template <class E>
     T* bar_at(index row) const {
-        return bar[slot<E>] + row * stride_of<E>();
+        return bar[slot<E>] + (bars_of_chunk<E> ? row - bar_row : row) * stride_of<E>();
     }
     /// The cotangent rows of operand E, or null when E depends on less than the pass reaches.
     template <class E, dependence Reach>
@@ -124,6 +134,8 @@ struct plain_rule {
     static constexpr bool affine = false;
     /// Kept from forward to backward because it is dear to compute.
     static constexpr bool kept = false;
+    /// hoist_back or end_back need the cotangents of all rows.
+    static constexpr bool bars_stay = false;
 
     /// argument_error when the node cannot work with these sizes.
     static void check(const dims&) {}

@@ -15,6 +15,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     using node = linear_node<Name, E, W, BiasInit, WeightInit>;
     using parts = typename node::operands;
     static constexpr bool kept = true;
+    static constexpr bool bars_stay = true;
     static constexpr bool row_local = false;  // products of tiles and of rows differ in bits
     static constexpr bool iterated = node::depends == dependence::shifted || node::depends == dependence::current;
     template <class P>
@@ -22,8 +23,9 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
 
     template <class T>
     struct memory {
-        T* hoisted = nullptr;  ///< [T, tile, n]: bias and the hoisted parts
-        T* total = nullptr;    ///< [T, tile, n]: cotangents summed over unrolled iterations
+        T* hoisted =
+            nullptr;         ///< [T, tile, n]: bias and the hoisted parts; null where they are left in the value's rows
+        T* total = nullptr;  ///< [T, tile, n]: cotangents summed over unrolled iterations
     };
 
     static index width(const dims& d) { return W::of(d); }
@@ -39,7 +41,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         if constexpr (iterated) {
             const index n = f.rows() * width(f.size);
             auto& m = f.template memory_of<node>();
-            if (f.phase == pass::forward || f.unrolled) m.hoisted = scratch.take(n);
+            if ((f.phase == pass::forward && !evaluated_once(f)) || f.unrolled) m.hoisted = scratch.take(n);
             if (f.phase != pass::forward && f.unrolled) m.total = scratch.take(n);
         }
     }
@@ -65,7 +67,8 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     static void hoist(F& f) {
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
             const index n = width(f.size);
-            auto* out = f.template memory_of<node>().hoisted;
+            auto* hoisted = f.template memory_of<node>().hoisted;
+            auto* out = evaluated_once(f) ? f.template value_at<node>(0) : hoisted;
             multiply_parts<true>(f, 0, f.rows(), matrix<typename F::scalar>{out, f.rows(), n, n},
                                  start(f, out, f.rows()));
         }
@@ -78,7 +81,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         bool overwrite = true;
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
             const index width = f.template width_of<node>();
-            std::copy_n(f.template memory_of<node>().hoisted + row * width, n * width, out);
+            if (!evaluated_once(f)) std::copy_n(f.template memory_of<node>().hoisted + row * width, n * width, out);
             overwrite = false;
         } else {
             overwrite = start(f, out, n);
@@ -141,6 +144,11 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     }
 
 private:
+    /// Whether every token's rows are evaluated once: then what was hoisted can wait in them.
+    template <class F>
+    static bool evaluated_once(const F& f) {
+        return node::depends == dependence::shifted && f.chunk == 1 && !f.unrolled;
+    }
     template <class... P>
     static consteval bool has_hoisted(type_list<P...>) {
         return (hoisted<P> || ...);
