@@ -28,9 +28,13 @@ namespace state_tracking {
 using json = nlohmann::ordered_json;
 
 bool finite(const std::vector<outcome>& results) {
-    for (const outcome& r : results)
-        if (r.training.end == fp::training_end::nonfinite) return false;
-    return true;
+    bool all = true;
+    for (const outcome& r : results) {
+        if (r.training.end != fp::training_end::nonfinite) continue;
+        std::fprintf(stderr, "state_tracking: %s: %s\n", r.folder.c_str(), r.training.message.c_str());
+        all = false;
+    }
+    return all;
 }
 
 void draw_all(const options& o, const std::vector<drawn>& models) {

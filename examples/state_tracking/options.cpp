@@ -202,6 +202,10 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
             place = static_cast<std::remove_reference_t<decltype(place)>>(read(name, text));
         };
     };
+    const auto as_folder = [](const std::string& name, const std::string& text) {
+        if (text.empty()) refuse(name, "a folder", text);
+        return text;
+    };
     const auto as_text = [](const std::string&, const std::string& text) { return text; };
     const auto choice = [](const auto& choices) {
         return [&choices](const std::string& name, const std::string& text) { return one_of(name, text, choices); };
@@ -263,7 +267,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         "0", into(o.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
     o.threads = fp::eigen::default_threads();
     add("--threads", "N", "threads", "one a core: " + std::to_string(o.threads), into(o.threads, whole{1, 1024}));
-    add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_text));
+    add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_folder));
 
     add("--checkpoint-every", "N",
         "steps between checkpoints in --out, of which the last two are kept; one is also written when training ends or "
@@ -286,8 +290,9 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         app.exit(e, printed, printed);
         return std::nullopt;
     } catch (const CLI::ExtrasError&) {
-        const auto rest = app.remaining();
-        refuse(rest.empty() ? "options" : rest.front(), "an option of --help", rest.empty() ? "" : rest.front());
+        auto rest = app.remaining();
+        std::erase(rest, "--");
+        refuse(rest.empty() ? "options" : rest.front(), "an option of --help", rest.empty() ? "--" : rest.front());
     } catch (const CLI::ParseError& e) {
         throw fp::argument_error(e.what());
     }

@@ -62,6 +62,8 @@ refused "--threads: expected a whole number from 1 to 1024, got '0'" --threads 0
 refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
 refused "--figure: expected one of interpolation, got 'pie'" --figure pie
 refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
+refused "--out: expected a folder, got ''" --out ""
+refused "x: expected an option of --help, got 'x'" -- x
 touch "$folder/file"
 refused "--out: expected a folder that can be written, got '$folder/file/below' (Not a directory)" \
     --out "$folder/file/below"
@@ -109,10 +111,12 @@ fi
 
 # What is printed is lost where nobody listens, is missed where it cannot be written, and never comes into a file.
 work=("${small[@]}" "${few[@]}")
-PATH=/none "$program" "${work[@]}" --out "$folder/closed" <&- >&- 2>&- || fail "closed streams ended it with status $?"
-for file in metrics.csv accuracy.csv; do
-    [[ $(cut -d, -f2 "$folder/closed/$file" | paste -sd' ') == $(cut -d, -f2 "$folder/alone/$file" | paste -sd' ') ]] ||
-        fail "closed streams: another $file: $(<"$folder/closed/$file")"
+PATH=/none "$program" "${work[@]}" --out "$folder/closed1" >&- || fail "a closed standard output ended it with status $?"
+PATH=/none "$program" "${work[@]}" --out "$folder/closed3" <&- >&- 2>&- || fail "closed streams ended it with status $?"
+for closed in 1 3; do
+    cmp "$folder/alone/accuracy.csv" "$folder/closed$closed/accuracy.csv" || fail "closed streams: another accuracy.csv"
+    cmp <(cut -d, -f1-9 "$folder/alone/metrics.csv") <(cut -d, -f1-9 "$folder/closed$closed/metrics.csv") ||
+        fail "closed streams: another metrics.csv"
 done
 if [[ -e /dev/full ]]; then
     PATH=/none "$program" "${work[@]}" --out "$folder/full" >/dev/full 2>"$folder/errors"
@@ -172,7 +176,7 @@ done
 cmp -s "$folder/metrics1" "$folder/metrics3" || fail "1 and 3 threads gave different numbers"
 
 # A rate that breaks the training: the message names step and parameter, and what there is is written.
-said=$("$program" "${small[@]}" --steps 50 --learning-rate 1e38 --test-lengths 5 --out "$folder/wild" 2>&1)
+said=$("$program" "${small[@]}" --steps 50 --learning-rate 1e38 --test-lengths 5 --out "$folder/wild" 2>&1 >/dev/null)
 [[ $? == 1 ]] || fail "numbers that are not finite did not end with status 1"
 [[ $said =~ train:\ step\ [0-9]+:.*\'[a-z0-9_.A-Z]+\' ]] || fail "no step and parameter in: $said"
 [[ -s $folder/wild/summary.json && -s $folder/wild/accuracy.csv ]] || fail "numbers that are not finite left no files"
