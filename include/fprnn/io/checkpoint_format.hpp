@@ -166,9 +166,10 @@ void decode_checkpoint(std::string bytes, std::string_view source, training_stat
     for (const named_array& a : file.arrays) arrays[a.name] = &a;
     for (const auto& [prefix, tree] : trees)
         for (const auto& e : tree->entries()) {
-            const auto found = arrays.find(prefix + e.name);
-            const std::string expected = "array '" + prefix + e.name + "': expected " + std::string(dtype_of<T>) + " " +
-                                         e.shape.to_string() + ", got ";
+            const std::string name = prefix + e.name;
+            const auto found = arrays.find(name);
+            const std::string expected =
+                "array '" + name + "': expected " + std::string(dtype_of<T>) + " " + e.shape.to_string() + ", got ";
             if (found == arrays.end()) metadata.refuse(expected + "nothing");
             const named_array& a = *found->second;
             if (a.dtype != dtype_of<T> || !detail::has_shape(a, e.shape))
@@ -177,7 +178,7 @@ void decode_checkpoint(std::string bytes, std::string_view source, training_stat
             const bool squares = tree == &second_moment;
             detail::each_number<T>(a, [&](std::size_t i, T x) {
                 if (!std::isfinite(x) && !(squares && x > 0))
-                    metadata.refuse("array '" + prefix + e.name + "': expected finite numbers, got " +
+                    metadata.refuse("array '" + name + "': expected finite numbers, got " +
                                     detail::number_text(static_cast<double>(x)) + " at position " + std::to_string(i));
             });
             if (!a.bytes.empty()) std::memcpy(tree->data() + e.offset, a.bytes.data(), a.bytes.size());
