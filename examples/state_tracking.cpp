@@ -5,13 +5,15 @@
 //   state_tracking --figure interpolation               the paper's Figure 1
 //   … --checkpoint-every 1000 --resume                  the same command, started again, goes on where it was ended
 //
-// Exit status: 0, also when a signal ended the training; 1 when numbers were not finite or a file could not be written;
-// 2 for bad input.
+// Exit status: 0, also when a signal ended the training; 1 when numbers were not finite, memory did not suffice, or a file or
+// the standard output could not be written; 2 for bad input.
 
 #include "state_tracking/figures.hpp"
+#include "state_tracking/folders.hpp"
 
 #include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/files.hpp>
+#include <fprnn/io/standard_streams.hpp>
 #include <fprnn/train/interrupt.hpp>
 
 #include <chrono>
@@ -19,15 +21,20 @@
 #include <exception>
 #include <iostream>
 #include <iterator>
+#include <new>
 
 namespace state_tracking {
 
 using json = nlohmann::ordered_json;
 
 bool finite(const std::vector<outcome>& results) {
-    for (const outcome& r : results)
-        if (r.training.end == fp::training_end::nonfinite) return false;
-    return true;
+    bool all = true;
+    for (const outcome& r : results) {
+        if (r.training.end != fp::training_end::nonfinite) continue;
+        std::fprintf(stderr, "state_tracking: %s: %s\n", r.folder.c_str(), r.training.message.c_str());
+        all = false;
+    }
+    return all;
 }
 
 void draw_all(const options& o, const std::vector<drawn>& models) {
@@ -105,25 +112,35 @@ bool interpolate(const options& o) {
     return finite(results);
 }
 
+/// Whether all numbers were finite.
+bool do_job(const options& o) {
+    prepare_folders(o);
+    const fp::interrupt guard;
+    switch (o.job) {
+        case job::one: return train_one(o);
+        case job::compare: return compare(o);
+        case job::interpolation: return interpolate(o);
+    }
+    return false;
+}
+
 int main(int argc, char** argv) {
     try {
+        fp::open_standard_streams();
         const auto o = read_options(argc, argv, std::cout);
-        if (!o) return 0;
-        prepare_folders(*o);
-        const fp::interrupt guard;
-        switch (o->job) {
-            case job::one: return train_one(*o) ? 0 : 1;
-            case job::compare: return compare(*o) ? 0 : 1;
-            case job::interpolation: return interpolate(*o) ? 0 : 1;
-        }
+        const bool good = !o || do_job(*o);
+        fp::require_printed(stdout, "the standard output");
+        return good ? 0 : 1;
     } catch (const fp::argument_error& e) {
         std::fprintf(stderr, "state_tracking: %s\n", e.what());
         return 2;
+    } catch (const std::bad_alloc&) {
+        std::fputs("state_tracking: not enough memory\n", stderr);
+        return 1;
     } catch (const std::exception& e) {
         std::fprintf(stderr, "state_tracking: %s\n", e.what());
         return 1;
     }
-    return 1;
 }
 
 }  // namespace state_tracking

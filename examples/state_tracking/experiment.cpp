@@ -9,6 +9,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <new>
+#include <stdexcept>
 
 namespace state_tracking {
 
@@ -194,23 +196,30 @@ json check_fixed_point(const options& o, const network& model, const parameters&
     return check;
 }
 
-}  // namespace
-
-void prepare_folders(const options& o) {
-    fp::require_writable_folder(o.out, "--out");
-    for (const options& one : models_of(o)) {
-        fp::require_writable_folder(one.out, "--out");
-        const auto checkpoints = fp::checkpoints_in(one.out);
-        fp::require(o.resume || checkpoints.empty(), "--out", [&] {
-            return "expected a folder without checkpoints, or --resume, got '" + one.out.string() + "' with " +
-                   checkpoints.front().second.filename().string();
-        });
-    }
+/// What did not fit, and what it depends on.
+std::string no_memory(const options& o, const std::string& doing) {
+    std::string sizes = "--group " + o.group;
+    const auto size = [&](const char* name, auto value) {
+        sizes += ", " + std::string(name) + " " + std::to_string(value);
+    };
+    size("--batch", o.training.batch);
+    size("--length", o.training.length);
+    size("--layers", o.model.size.layers);
+    size("--d-model", o.model.size.d_model);
+    size("--d-inner", o.model.size.d_inner);
+    size("--d-state", o.model.size.d_state);
+    size("--threads", o.threads);
+    return "not enough memory to " + doing + " " + name_of(o.model.kind) + " with " + sizes +
+           "; smaller numbers need less";
 }
 
-outcome run(const options& o) {
+/// As run below; `doing` is what it is at.
+outcome run(const options& o, std::string& doing) {
     const auto model = make_network(o);
     const fp::eigen backend(o.threads);
+    if (backend.threads() < o.threads)
+        std::fprintf(stderr, "state_tracking: the system started only %d of --threads %d; the numbers are the same\n",
+                     backend.threads(), o.threads);
     fp::training_state<real> state(model->init(fp::seed{o.seed}), o.training);
     const parameters& theta = state.theta;
 
@@ -219,10 +228,11 @@ outcome run(const options& o) {
     r.folder = o.out;
     r.parameters = theta.size();
     std::printf("%s on %s at T = %lld: %lld parameters, %d thread%s\n", name_of(r.kind), o.group.c_str(),
-                static_cast<long long>(o.training.length), static_cast<long long>(r.parameters), o.threads,
-                o.threads == 1 ? "" : "s");
+                static_cast<long long>(o.training.length), static_cast<long long>(r.parameters), backend.threads(),
+                backend.threads() == 1 ? "" : "s");
     if (o.resume) resume(o, state);
     write_json(o.out / "config.json", to_json(o));
+    doing = "train";
     r.training = train(o, *model, state, backend);
     fp::save_parameters(
         o.out / "parameters.safetensors", theta,
@@ -233,6 +243,8 @@ outcome run(const options& o) {
                      "share_converged");
     const auto tested = model->with(o.test_schedule.value_or(o.schedule));
     for (const fp::index length : o.test_lengths) {
+        doing =
+            "evaluate " + std::to_string(o.test_sequences) + " sequences of " + std::to_string(length) + " tokens by";
         const auto e =
             fp::evaluate(*tested, theta, length, o.test_sequences, data(o, fp::word_problem::split::test), backend);
         const auto& c = e.convergence;
@@ -243,6 +255,7 @@ outcome run(const options& o) {
         r.table.push_back(e);
     }
 
+    doing = "evaluate";
     json& s = r.summary;
     s["group"] = o.group;
     s["model"] = o.model_name;
@@ -270,6 +283,19 @@ outcome run(const options& o) {
     }
     write_json(o.out / "summary.json", s);
     return r;
+}
+
+}  // namespace
+
+outcome run(const options& o) {
+    std::string doing = "make";
+    try {
+        return run(o, doing);
+    } catch (const std::bad_alloc&) {
+        throw std::runtime_error(no_memory(o, doing));
+    } catch (const std::length_error&) {
+        throw std::runtime_error(no_memory(o, doing));
+    }
 }
 
 void print_table(const outcome& r) {

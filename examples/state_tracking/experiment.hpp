@@ -18,14 +18,11 @@ struct outcome {
     nlohmann::ordered_json summary;     ///< as in the model's summary.json
 };
 
-/// Makes the folders of a job's models. argument_error when one cannot be written, or has checkpoints that a run without
-/// --resume would mix with its own.
-void prepare_folders(const options& o);
-
 /// Trains and evaluates one model and writes config.json, metrics.csv, parameters.safetensors, accuracy.csv and summary.json
 /// into o.out; with o.resume it goes on from the newest checkpoint there. A signal ends the training early; numbers that are
 /// not finite do, too, and outcome.training says so. Both ways the model is evaluated as it then is.
-/// Errors: std::runtime_error when a file cannot be written, or when there are checkpoints and none can be taken.
+/// Errors: std::runtime_error when a file cannot be written, when there are checkpoints and none can be taken, or when memory
+/// does not suffice; the message then has the sizes.
 outcome run(const options& o);
 
 /// Prints a table of accuracy against length, with a title.

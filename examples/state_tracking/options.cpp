@@ -127,11 +127,9 @@ constexpr const char* description =
     "steps since the last checkpoint, and the run goes on to the same numbers.";
 
 /// Defaults that differ between the jobs, where the user was silent.
-void fill_in(options& o, const std::set<std::string>& given) {
-    const auto silent = [&](const char* option) { return !given.contains(option); };
-    o.time_limit_given = !silent("--time-limit");
-    o.learning_rate_given = !silent("--learning-rate");
-    if (o.model.kind == architecture::block::lstm && !o.learning_rate_given)
+void fill_in(options& o) {
+    const auto silent = [&](const char* option) { return !o.given.contains(option); };
+    if (o.model.kind == architecture::block::lstm && silent("--learning-rate"))
         o.training.optimiser.learning_rate = lstm_learning_rate;
     if (silent("--group")) o.group = default_group;
     if (o.job == job::interpolation) {
@@ -183,7 +181,6 @@ const char* name_of(architecture::block kind) {
 
 std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed) {
     options o;
-    std::set<std::string> given;
     CLI::App app(fp::wrapped(description, help_columns), "state_tracking");
     app.get_formatter()->column_width(name_columns);
 
@@ -191,9 +188,9 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
                          const std::string& default_text, auto&& read) {
         app.add_option_function<std::string>(
                name,
-               [&given, name, read](const std::string& value) {
+               [&o, name, read](const std::string& value) {
                    read(name, value);
-                   given.insert(name);
+                   o.given.insert(name);
                },
                help_text(text + (default_text.empty() ? "" : " [" + default_text + "]")))
             ->type_name(type)
@@ -204,6 +201,10 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         return [&place, read](const std::string& name, const std::string& text) {
             place = static_cast<std::remove_reference_t<decltype(place)>>(read(name, text));
         };
+    };
+    const auto as_folder = [](const std::string& name, const std::string& text) {
+        if (text.empty()) refuse(name, "a folder", text);
+        return text;
     };
     const auto as_text = [](const std::string&, const std::string& text) { return text; };
     const auto choice = [](const auto& choices) {
@@ -266,11 +267,11 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         "0", into(o.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
     o.threads = fp::eigen::default_threads();
     add("--threads", "N", "threads", "one a core: " + std::to_string(o.threads), into(o.threads, whole{1, 1024}));
-    add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_text));
+    add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_folder));
 
     add("--checkpoint-every", "N",
         "steps between checkpoints in --out, of which the last two are kept; one is also written when training ends or "
-        "Ctrl-C ends it. 0: none",
+        "a signal ends it. 0: none",
         "0", into(o.checkpoint_every, whole{0}));
     app.add_flag(
         "--resume", o.resume,
@@ -289,8 +290,9 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         app.exit(e, printed, printed);
         return std::nullopt;
     } catch (const CLI::ExtrasError&) {
-        const auto rest = app.remaining();
-        refuse(rest.empty() ? "options" : rest.front(), "an option of --help", rest.empty() ? "" : rest.front());
+        auto rest = app.remaining();
+        std::erase(rest, "--");
+        refuse(rest.empty() ? "options" : rest.front(), "an option of --help", rest.empty() ? "--" : rest.front());
     } catch (const CLI::ParseError& e) {
         throw fp::argument_error(e.what());
     }
@@ -298,7 +300,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         if (o.job != job::one) refuse("--figure", "to stand without --compare", "both");
         o.job = job::compare;
     }
-    fill_in(o, given);
+    fill_in(o);
     check_together(o);
     size.vocabulary = size.classes = fp::finite_group(o.group).order();
     return o;
@@ -314,13 +316,14 @@ std::vector<options> models_of(const options& o) {
     };
     if (o.job == job::compare) {
         options& fixed_point = add("fp_mamba");
-        if (!o.time_limit_given) fixed_point.training.time_limit = fp_mamba_seconds;
+        const bool limited = o.given.contains("--time-limit");
+        if (!limited) fixed_point.training.time_limit = fp_mamba_seconds;
         for (const auto& [name, seconds] : {std::pair("mamba", mamba_seconds), std::pair("lstm", lstm_seconds)}) {
             options& baseline = add(name);
             baseline.model_name = name;
             baseline.model.kind = one_of("--model", name, models);
-            if (!o.time_limit_given) baseline.training.time_limit = seconds;
-            if (baseline.model.kind == architecture::block::lstm && !o.learning_rate_given)
+            if (!limited) baseline.training.time_limit = seconds;
+            if (baseline.model.kind == architecture::block::lstm && !o.given.contains("--learning-rate"))
                 baseline.training.optimiser.learning_rate = lstm_learning_rate;
         }
         return all;

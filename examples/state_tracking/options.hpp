@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <iosfwd>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,8 +47,8 @@ struct options {
     fp::index checkpoint_every = 0;  ///< steps; 0: there are none
     bool resume = false;
 
-    bool time_limit_given = false;     ///< otherwise --compare has one for each of its models
-    bool learning_rate_given = false;  ///< otherwise an LSTM has its own
+    std::set<std::string>
+        given;  ///< those that were, such as "--seed"; the others are the job's or the model's default
 
     fp::adjoint adjoint() const {
         if (one_step) return fp::one_step{};

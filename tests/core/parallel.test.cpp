@@ -1,6 +1,7 @@
 #include <fprnn/core/parallel.hpp>
 
 #include <doctest/doctest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <atomic>
@@ -23,6 +24,26 @@ TEST_CASE("parallel: every index is visited exactly once, by any number of threa
             CHECK(std::all_of(visits.begin(), visits.end(), [](int v) { return v == 1; }));
         }
     }
+}
+
+TEST_CASE("parallel: threads that the system does not start are done without") {
+    // Stacks larger than the address space: none can be started, whatever this user's limits are.
+    pthread_attr_t before, huge;
+    REQUIRE(::pthread_getattr_default_np(&before) == 0);
+    REQUIRE(::pthread_attr_init(&huge) == 0);
+    REQUIRE(::pthread_attr_setstacksize(&huge, std::size_t{1} << 60) == 0);
+    REQUIRE(::pthread_setattr_default_np(&huge) == 0);
+    {
+        thread_pool pool(4);
+        CHECK(pool.threads() == 1);
+        int visits = 0;
+        pool.for_each(100, [&](index, index thread) { visits += thread == 0; });
+        CHECK(visits == 100);
+    }
+    REQUIRE(::pthread_setattr_default_np(&before) == 0);
+    CHECK(thread_pool(4).threads() == 4);
+    ::pthread_attr_destroy(&huge);
+    ::pthread_attr_destroy(&before);
 }
 
 TEST_CASE("parallel: an empty range calls nothing") {

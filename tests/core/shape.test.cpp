@@ -8,6 +8,7 @@ namespace {
 
 using fprnn::argument_error;
 using fprnn::checked_product;
+using fprnn::checked_sum;
 using fprnn::index;
 using fprnn::shape;
 
@@ -77,6 +78,16 @@ TEST_CASE("checked_product: it is exact up to the largest index and refuses what
                          "scan: 9223372036854775807 x 2 does not fit 64 bits", argument_error);
     CHECK_THROWS_AS((void)checked_product(-1, 0), argument_error);
     CHECK_THROWS_AS((void)checked_product(0, -1), argument_error);
+}
+
+TEST_CASE("checked_sum: it is exact up to the largest index and refuses what lies beyond") {
+    CHECK(checked_sum(6, 7) == 13);
+    CHECK(checked_sum(largest, 0) == largest);
+    CHECK(checked_sum(1, largest - 1) == largest);
+    CHECK_THROWS_WITH_AS((void)checked_sum(largest, 1, "width"), "width: 9223372036854775807 + 1 does not fit 64 bits",
+                         argument_error);
+    CHECK_THROWS_AS((void)checked_sum(-1, 1), argument_error);
+    CHECK_THROWS_AS((void)checked_sum(1, -1), argument_error);
 }
 
 TEST_CASE("require: the message names the operation and is built only when it is needed") {

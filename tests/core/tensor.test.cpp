@@ -130,4 +130,14 @@ TEST_CASE("tensor: assigned a shape it is zero, in the memory that it has where 
     for (float x : a) CHECK(x == 0);
 }
 
+TEST_CASE("tensor: more bytes than 64 bits can address are refused with the shape") {
+    constexpr index many = index{1} << 61;
+    CHECK_THROWS_WITH_AS((tensor<double>({2, many})),
+                         "tensor: [2,2305843009213693952] needs more bytes than 64 bits can address, 8 an element",
+                         argument_error);
+    tensor<float> t({2});
+    CHECK_THROWS_AS(t.assign({many, 3}), argument_error);
+    CHECK(t.shape() == shape{2});
+}
+
 }  // namespace

@@ -78,13 +78,14 @@ same "$whole" "$run"
 # Checkpoints are neither mixed with another run's nor overwritten.
 refused 2 "--out: expected a folder without checkpoints, or --resume, got '$run' with checkpoint-00000060.safetensors" \
     "${work[@]}"
-other() { echo "$run/checkpoint-000000$1.safetensors: of another configuration: $2"; }
-for option in "--d-model 7 d_model: expected 7, got 6" "--seed 3 seed: expected 3, got 0" \
-    "--steps 80 steps: expected 80, got 60" "--time-limit 60 time_limit: expected 60.0, got null"; do
-    read -r name value difference <<<"$option"
-    refused 1 "no checkpoint in $run can be taken: $(other 60 "$difference"); $(other 54 "$difference")" \
-        "${work[@]}" "$name" "$value" --resume
+other="$run/checkpoint-00000060.safetensors has"
+needs="--resume needs the options that the run was started with, or another --out"
+for option in "--d-model 7 6" "--seed 3 0" "--steps 80 60" "--time-limit 60 none" "--group A4 S3" "--reflections 1 2" \
+    "--learning-rate 0.02 0.01" "--schedule parallel sequential" "--adjoint one-step implicit" "--model mamba fp-mamba"; do
+    read -r name value had <<<"$option"
+    refused 2 "$name: $other $had, got $value; $needs" "${work[@]}" "$name" "$value" --resume
 done
+refused 2 "--steps: $other 60, got 12000, the default; $needs" --group S3 --checkpoint-every 9 --resume
 
 # The newest is damaged: the one before it is taken. Both are: the run is refused.
 truncate -s -1 "$run/checkpoint-00000060.safetensors"
@@ -129,6 +130,11 @@ for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell
     [[ $option == --compare ]] || cmp "$whole/interpolation.csv" "$run/interpolation.csv" || fail "$option: another figure"
     track "${several[@]}" --out "$run"
     [[ $? == 2 ]] || fail "$option overwrote the checkpoints of $first"
+    # What a version with other limits of time left is refused before anything is trained, and what can be done is said.
+    track "${several[@]:0:7}" --out "$run" --resume
+    [[ $? == 2 && $(<"$folder/errors") == "state_tracking: --time-limit: $run/$first/checkpoint-00000020.safetensors has \
+1000, got "*", the default; $needs; where they were those of an earlier version, '$run/$first' has to be removed and is then \
+trained anew" ]] || fail "$option: other limits: $(<"$folder/errors")"
 done
 
 # Ctrl-C leaves a checkpoint of the step that was done, and every step is in the table once.

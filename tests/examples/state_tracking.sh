@@ -62,9 +62,69 @@ refused "--threads: expected a whole number from 1 to 1024, got '0'" --threads 0
 refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
 refused "--figure: expected one of interpolation, got 'pie'" --figure pie
 refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
+refused "--out: expected a folder, got ''" --out ""
+refused "x: expected an option of --help, got 'x'" -- x
 touch "$folder/file"
 refused "--out: expected a folder that can be written, got '$folder/file/below' (Not a directory)" \
     --out "$folder/file/below"
+
+# A folder is of one job: what another one left there is neither written over nor mixed with this one's, --resume or not.
+few=(--steps 2 --test-lengths 4 --checkpoint-every 1)
+PATH=/none "$program" "${small[@]}" "${few[@]}" --out "$folder/one" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+PATH=/none "$program" "${small[@]}" "${few[@]}" --compare --out "$folder/three" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+PATH=/none "$program" "${small[@]}" --steps 2 --test-lengths 4 --figure interpolation --out "$folder/four" \
+    >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+cksums() { (cd "$folder" && find one three four -type f -exec cksum {} + | sort); }
+before=$(cksums)
+other_job="--out: expected a folder without files of another job, got"
+for resume in "" --resume; do
+    for job in --compare "--figure interpolation"; do
+        refused "$other_job '$folder/one' with checkpoint-00000002.safetensors of a single model" \
+            --out "$folder/one" $job $resume
+    done
+    for job in "" "--figure interpolation"; do
+        refused "$other_job '$folder/three' with fp_mamba/checkpoint-00000002.safetensors of --compare" \
+            --out "$folder/three" $job $resume
+    done
+    for job in "" --compare; do
+        refused "$other_job '$folder/four' with ell_max_2/metrics.csv of --figure interpolation" \
+            --out "$folder/four" $job $resume
+    done
+done
+[[ $(cksums) == "$before" ]] || fail "refused, and files have changed"
+
+# Limits of the system: fewer threads are enough, and what does not fit is said with its sizes.
+PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 1 --out "$folder/alone" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+if (ulimit -s $((1 << 38))) 2>/dev/null; then
+    # Stacks larger than the address space: no thread can be started.
+    (ulimit -s $((1 << 38)) && PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 3 --out "$folder/threadless") \
+        >"$folder/log" 2>"$folder/errors" || fail "without threads it ended with status $?"
+    [[ $(<"$folder/errors") == "state_tracking: the system started only 1 of --threads 3; the numbers are the same" ]] ||
+        fail "without threads it said: $(<"$folder/errors")"
+    cmp <(cut -d, -f1-9 "$folder/alone/metrics.csv") <(cut -d, -f1-9 "$folder/threadless/metrics.csv") ||
+        fail "without threads the numbers are others"
+fi
+(ulimit -v 400000 && PATH=/none "$program" "${small[@]}" --d-inner 8192 --steps 2 --out "$folder/large") >"$folder/log" 2>&1
+[[ $? == 1 && $(<"$folder/log") == "state_tracking: not enough memory to make FP-Mamba with --group S3, --batch 8, --length \
+16, --layers 1, --d-model 8, --d-inner 8192, --d-state 4, --threads 2; smaller numbers need less" ]] ||
+    fail "without memory it said: $(<"$folder/log")"
+
+# What is printed is lost where nobody listens, is missed where it cannot be written, and never comes into a file.
+work=("${small[@]}" "${few[@]}")
+PATH=/none "$program" "${work[@]}" --out "$folder/closed1" >&- || fail "a closed standard output ended it with status $?"
+PATH=/none "$program" "${work[@]}" --out "$folder/closed3" <&- >&- 2>&- || fail "closed streams ended it with status $?"
+for closed in 1 3; do
+    cmp "$folder/alone/accuracy.csv" "$folder/closed$closed/accuracy.csv" || fail "closed streams: another accuracy.csv"
+    cmp <(cut -d, -f1-9 "$folder/alone/metrics.csv") <(cut -d, -f1-9 "$folder/closed$closed/metrics.csv") ||
+        fail "closed streams: another metrics.csv"
+done
+if [[ -e /dev/full ]]; then
+    PATH=/none "$program" "${work[@]}" --out "$folder/full" >/dev/full 2>"$folder/errors"
+    [[ $? == 1 && $(<"$folder/errors") == "state_tracking: cannot write the standard output: No space left on device" ]] ||
+        fail "a standard output that is full: $(<"$folder/errors")"
+    cmp "$folder/alone/accuracy.csv" "$folder/full/accuracy.csv" || fail "a standard output that is full: no results"
+    "$program" --help >/dev/full 2>"$folder/errors" && fail "--help that nobody can read ended with status 0"
+fi
 
 # What it says of itself fits a narrow terminal.
 widest() { awk '{ if (length($0) > m) m = length($0) } END { print m + 0 }' "$@"; }
@@ -116,25 +176,45 @@ done
 cmp -s "$folder/metrics1" "$folder/metrics3" || fail "1 and 3 threads gave different numbers"
 
 # A rate that breaks the training: the message names step and parameter, and what there is is written.
-said=$("$program" "${small[@]}" --steps 50 --learning-rate 1e38 --test-lengths 5 --out "$folder/wild" 2>&1)
+said=$("$program" "${small[@]}" --steps 50 --learning-rate 1e38 --test-lengths 5 --out "$folder/wild" 2>&1 >/dev/null)
 [[ $? == 1 ]] || fail "numbers that are not finite did not end with status 1"
 [[ $said =~ train:\ step\ [0-9]+:.*\'[a-z0-9_.A-Z]+\' ]] || fail "no step and parameter in: $said"
 [[ -s $folder/wild/summary.json && -s $folder/wild/accuracy.csv ]] || fail "numbers that are not finite left no files"
 
 # The first signal ends the training in order.
-for signal in INT TERM; do
+for signal in INT TERM HUP; do
     out=$folder/signal$signal
-    "$program" "${small[@]}" --steps 100000000 --test-lengths 5 --out "$out" >"$folder/log" 2>&1 &
+    "$program" "${small[@]}" --steps 100000000 --test-lengths 5 --checkpoint-every 100000000 --out "$out" \
+        >"$folder/log" 2>&1 &
     child=$!
     for ((i = 0; i < 300; ++i)); do
         [[ -s $out/metrics.csv ]] && (($(wc -l <"$out/metrics.csv") > 3)) && break
         sleep 0.1
     done
     kill -s $signal $child
+    # A terminal that closes often sends two.
+    [[ $signal != HUP ]] || kill -s $signal $child
     wait $child || fail "SIG$signal ended the program with status $?"
     grep -q '"ended_by": "signal"' "$out/summary.json" || fail "SIG$signal left no summary"
     [[ $(wc -l <"$out/accuracy.csv") == 2 ]] || fail "SIG$signal left no accuracy.csv"
+    [[ -s $(printf '%s/checkpoint-%08d.safetensors' "$out" $(($(wc -l <"$out/metrics.csv") - 1))) ]] ||
+        fail "SIG$signal left no checkpoint"
 done
+# Under nohup, SIGHUP does nothing.
+out=$folder/nohup
+(trap '' HUP && exec "$program" "${small[@]}" --steps 100000000 --test-lengths 5 --out "$out") >"$folder/log" 2>&1 &
+child=$!
+rows() { wc -l <"$out/metrics.csv"; }
+for ((i = 0; i < 300; ++i)); do
+    [[ -s $out/metrics.csv ]] && break
+    sleep 0.1
+done
+kill -s HUP $child
+before=$(rows)
+for ((i = 0; i < 300 && $(rows) < before + 100; ++i)); do sleep 0.1; done
+(($(rows) >= before + 100)) || fail "SIGHUP ended the training under nohup"
+kill -s TERM $child
+wait $child || fail "under nohup, SIGTERM ended the program with status $?"
 
 # A second one ends the program while it evaluates.
 out=$folder/twice

@@ -30,9 +30,9 @@ TEST_CASE("chunked: a length, tolerance or ell_max that means nothing is refused
     const auto make = [](chunked s) { return fprnn::layer(rnn(), s); };
     CHECK_THROWS_WITH_AS(make({.length = 0}), "chunked: length must be at least 1, got 0", argument_error);
     CHECK_THROWS_WITH_AS(make({.length = -3}), "chunked: length must be at least 1, got -3", argument_error);
-    CHECK_THROWS_WITH_AS(make({.tolerance = 0}), "chunked: tolerance must be positive and finite, got 0.000000",
+    CHECK_THROWS_WITH_AS(make({.tolerance = 0}), "chunked: tolerance must be positive and finite, got 0",
                          argument_error);
-    CHECK_THROWS_WITH_AS(make({.tolerance = -0.5}), "chunked: tolerance must be positive and finite, got -0.500000",
+    CHECK_THROWS_WITH_AS(make({.tolerance = -0.5}), "chunked: tolerance must be positive and finite, got -0.5",
                          argument_error);
     CHECK_THROWS_WITH_AS(make({.tolerance = nan}), "chunked: tolerance must be positive and finite, got nan",
                          argument_error);
@@ -45,7 +45,7 @@ TEST_CASE("chunked: a length, tolerance or ell_max that means nothing is refused
 
 TEST_CASE("implicit: a tolerance or ell_max that means nothing is refused when the layer is made") {
     const auto make = [](implicit a) { return fprnn::layer(rnn(), {}, a); };
-    CHECK_THROWS_WITH_AS(make({.tolerance = 0}), "implicit: tolerance must be positive and finite, got 0.000000",
+    CHECK_THROWS_WITH_AS(make({.tolerance = 0}), "implicit: tolerance must be positive and finite, got 0",
                          argument_error);
     CHECK_THROWS_WITH_AS(make({.tolerance = nan}), "implicit: tolerance must be positive and finite, got nan",
                          argument_error);
@@ -85,7 +85,7 @@ TEST_CASE("layer: parameters of another layer, and options changed to nonsense, 
     CHECK_THROWS_WITH_AS(l(theta, x), "chunked: length must be at least 1, got 0", argument_error);
     l.schedule = {};
     l.adjoint = implicit{.tolerance = 0};
-    CHECK_THROWS_WITH_AS(l(theta, x), "implicit: tolerance must be positive and finite, got 0.000000", argument_error);
+    CHECK_THROWS_WITH_AS(l(theta, x), "implicit: tolerance must be positive and finite, got 0", argument_error);
 }
 
 TEST_CASE("layer: no sequences or no tokens give values of that shape, no gradient, and the carry as it came") {

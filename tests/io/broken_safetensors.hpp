@@ -39,8 +39,9 @@ inline std::vector<broken_file> broken_safetensors() {
         // The length of the header.
         {"", "too short for the 8 bytes of a header's length, got 0"},
         {"1234567", "too short for the 8 bytes of a header's length, got 7"},
-        {safetensors_file("{}", "", 3), "a header of 3 bytes in a file of 10"},
-        {safetensors_file("{}", "", 100'000'000), "a header of 100000000 bytes in a file of 10"},
+        {safetensors_file("{}", "", 3), "truncated: expected at least 11 bytes, which the header alone takes, got 10"},
+        {safetensors_file("{}", "", 100'000'000),
+         "truncated: expected at least 100000008 bytes, which the header alone takes, got 10"},
         {safetensors_file("{}", "", 100'000'001), "a header of 100000001 bytes, at most 100000000 are allowed"},
         {"\0\0\0\0\0\0\0\x80{}"s, "a header of 9223372036854775808 bytes, at most 100000000 are allowed"},
         {"\xff\xff\xff\xff\xff\xff\xff\xff{}"s,
@@ -118,9 +119,13 @@ inline std::vector<broken_file> broken_safetensors() {
         {one_array(R"("dtype":"U8","shape":[4],"data_offsets":[4,0])", "1234"),
          "array 'a': data_offsets [4,0] end before they begin"},
         {one_array(R"("dtype":"U8","shape":[5],"data_offsets":[0,5])", "1234"),
-         "array 'a': data_offsets [0,5] reach beyond the data, which have 4 bytes"},
+         "truncated: expected 66 bytes, got 65; array 'a': data_offsets [0,5] reach beyond the file"},
         {one_array("\"dtype\":\"U8\",\"shape\":[" + largest + "],\"data_offsets\":[0," + largest + "]", "1234"),
-         "array 'a': data_offsets [0," + largest + "] reach beyond the data, which have 4 bytes"},
+         "truncated: expected 9223372036854775904 bytes, got 101; array 'a': data_offsets [0," + largest +
+             "] reach beyond the file"},
+        // The whole that is missing, not only the first array that is not whole.
+        {safetensors_file(R"({"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)" + two + "[4,8]}}", "123"),
+         "truncated: expected 121 bytes, got 116; array 'a': data_offsets [0,4] reach beyond the file"},
         {one_array(R"("dtype":"F32","shape":[2],"data_offsets":[0,4])", "1234"),
          "array 'a': F32 [2] has 2 elements of 4 bytes, but data_offsets [0,4] hold 4 bytes"},
         {one_array(R"("dtype":"F32","shape":[1],"data_offsets":[0,5])", "12345"),

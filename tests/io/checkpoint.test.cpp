@@ -275,6 +275,40 @@ TEST_CASE("checkpoint: what is no checkpoint, of another version or out of range
     CHECK(refusal("{}") == "file: too short for the 8 bytes of a header's length, got 2");
 }
 
+TEST_CASE("checkpoint: its configuration can be read alone, and only of one that is whole") {
+    const std::string bytes = encode_checkpoint(example(5), configuration);
+    CHECK(json::parse(fprnn::checkpoint_configuration(bytes, "file")) == configuration);
+    std::string damaged = bytes;
+    damaged[bytes.find("d_model")] = 'D';
+    CHECK_THROWS_AS((void)fprnn::checkpoint_configuration(damaged, "file"), std::runtime_error);
+    CHECK_THROWS_AS((void)fprnn::checkpoint_configuration(bytes.substr(0, bytes.size() - 1), "file"),
+                    std::runtime_error);
+}
+
+TEST_CASE("checkpoint: numbers that no training has are refused with their array and place") {
+    constexpr float inf = std::numeric_limits<float>::infinity(), nan = std::numeric_limits<float>::quiet_NaN();
+    const auto with = [](const char* array, float x) {
+        return refusal(changed([&](auto& arrays, auto&) {
+            for (auto& a : arrays)
+                if (a.name == array) {
+                    static std::string bytes;
+                    bytes = a.bytes;
+                    std::memcpy(bytes.data() + 7 * sizeof x, &x, sizeof x);
+                    a.bytes = bytes;
+                }
+        }));
+    };
+    for (const char* tree : {"theta", "first_moment", "second_moment", "last_good"})
+        for (const float x : {-inf, nan, inf}) {
+            if (x > 0 && tree == std::string("second_moment")) continue;
+            const std::string array = std::string(tree) + ".blocks.0.Q";
+            CHECK(with(array.c_str(), x) == "file: array '" + array + "': expected finite numbers, got " +
+                                                fprnn::detail::number_text(x) + " at position 7");
+        }
+    // Without clipping, the square of a large gradient is infinite, and AdamW leaves that parameter alone.
+    CHECK(with("second_moment.blocks.0.Q", inf) == "");
+}
+
 TEST_CASE("checkpoint: where the newest are damaged, the newest that is whole is taken, and they are named once") {
     const scratch_folder folder;
     const auto path = [&](const char* step) {

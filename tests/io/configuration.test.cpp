@@ -4,8 +4,12 @@
 
 namespace {
 
-using fprnn::first_difference;
 using json = nlohmann::ordered_json;
+
+std::optional<std::string> first_difference(const json& expected, std::string_view text) {
+    const auto difference = fprnn::first_difference(expected, text);
+    return difference ? std::optional(difference->to_string()) : std::nullopt;
+}
 
 TEST_CASE("configuration: equal ones differ in nothing, whatever their order and digits") {
     const json c{{"group", "A5"}, {"d_model", 64}, {"rate", 0.1}, {"limit", nullptr}, {"lengths", {16, 32}}};

@@ -3,6 +3,7 @@
 #include <fprnn/io/csv_file.hpp>
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include <cmath>
 
@@ -52,6 +53,10 @@ TEST_CASE("csv: a table that is continued has every row once, whatever came afte
     CHECK_THROWS_WITH_AS(csv_file::continued(path, "step,x", 1),
                          (path.string() + ": expected a table of step,x, got step,l").c_str(), std::runtime_error);
     CHECK(content(path) == "step,loss\n1,1\n");
+    const auto pipe = folder.path / "pipe";
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK_THROWS_WITH_AS(csv_file::continued(pipe, "step,x", 1), (pipe.string() + ": not a regular file").c_str(),
+                         std::runtime_error);
 }
 
 TEST_CASE("csv: a disk that is full is named") {

@@ -204,6 +204,7 @@ TEST_CASE("files: a folder is made with its parents; what cannot be one is named
         CHECK(std::string(e.what()).find("--out: expected a folder that can be written, got '" + path + "' (") == 0);
     }
     CHECK_THROWS_AS(fprnn::require_writable_folder(folder.path / "file" / "below", "--out"), fprnn::argument_error);
+    CHECK_THROWS_AS(fprnn::require_writable_folder("", "--out"), fprnn::argument_error);
     // /proc takes no files, not even from root.
     CHECK_THROWS_AS(fprnn::require_writable_folder("/proc", "--out"), fprnn::argument_error);
     CHECK_THROWS_AS(fprnn::require_writable_folder("/proc/none", "--out"), fprnn::argument_error);

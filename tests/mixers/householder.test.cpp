@@ -63,6 +63,16 @@ TEST_CASE("householder: more reflections than channels are refused, with both nu
                          fprnn::argument_error);
 }
 
+TEST_CASE("householder: more numbers than 64 bits can count are refused before anything is made of them") {
+    constexpr index most = std::numeric_limits<index>::max();
+    mixer<4>::check(most / 5);
+    for (const index D : {most / 5 + 1, most / 4, most})
+        CHECK_THROWS_WITH_AS(
+            mixer<4>::check(D),
+            ("householder: R + 1 times d_inner: 5 x " + std::to_string(D) + " does not fit 64 bits").c_str(),
+            fprnn::argument_error);
+}
+
 TEST_CASE("householder: the arithmetic itself holds for more reflections than channels") {
     const index D = 2;
     const auto q = prepared<mixer<4>, pack_team<float>, float>(D, 1);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <vector>
 
 namespace {
@@ -150,6 +151,17 @@ TEST_CASE("initialiser: softplus of softplus_step is log-uniform between its two
     CHECK(*std::min_element(steps.begin(), steps.end()) >= std::log(1e-3) - 1e-9);
     CHECK(*std::max_element(steps.begin(), steps.end()) <= std::log(0.1) + 1e-9);
     CHECK(std::abs(mean(steps) - 0.5 * std::log(1e-3 * 0.1)) < 4 * std::log(100.0) / std::sqrt(12 * 20000.0));
+}
+
+TEST_CASE("parameters: one too large for 64 bits is refused by name, and the tree stays as it was") {
+    auto tree = example();
+    CHECK_THROWS_WITH_AS(tree.add({"large", {index{1} << 61}, {}}),
+                         "parameter_tree: 'large' [2305843009213693952] after 24 others needs more bytes than 64 bits "
+                         "can address, 4 an element",
+                         argument_error);
+    CHECK_THROWS_AS(tree.add({"larger", {std::numeric_limits<index>::max()}, {}}), argument_error);
+    CHECK(tree.size() == 24);
+    CHECK(tree.entries().size() == 3);
 }
 
 }  // namespace

@@ -88,6 +88,10 @@ TEST_CASE("evaluate: every sequence is seen once, also where they do not fill th
     CHECK_THROWS_WITH_AS(fprnn::evaluate(echo{5}, none, 0, 1, sample, fprnn::eigen(1)),
                          "evaluate: length must be at least 1, got 0", fprnn::argument_error);
     CHECK_THROWS_AS(fprnn::evaluate(echo{5}, none, 1, 0, sample, fprnn::eigen(1)), fprnn::argument_error);
+    constexpr fprnn::index many = fprnn::index{1} << 40;
+    CHECK_THROWS_WITH_AS(fprnn::evaluate(echo{5}, none, many, many, sample, fprnn::eigen(1)),
+                         "evaluate: sequences * length: 1099511627776 x 1099511627776 does not fit 64 bits",
+                         fprnn::argument_error);
 }
 
 TEST_CASE("measure_accuracy: what is not whole sequences, or shorter than the prefix, is refused") {
@@ -95,6 +99,9 @@ TEST_CASE("measure_accuracy: what is not whole sequences, or shorter than the pr
     CHECK(fprnn::measure_accuracy(six, 2, 3).sequence == 1);
     CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 2, 4), "measure_accuracy: prefix must be in [0,3], got 4",
                          fprnn::argument_error);
+    // Twice this is no index.
+    CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 2, fprnn::index{1} << 62),
+                         "measure_accuracy: prefix must be in [0,3], got 4611686018427387904", fprnn::argument_error);
     CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 2, -1), "measure_accuracy: prefix must be in [0,3], got -1",
                          fprnn::argument_error);
     CHECK_THROWS_WITH_AS(fprnn::measure_accuracy(six, 4, 1),

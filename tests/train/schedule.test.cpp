@@ -59,6 +59,16 @@ TEST_CASE("schedule: rates never rise after the warm-up and are positive before 
     }
 }
 
+TEST_CASE("schedule: the last of very many steps has a rate, too, and the largest number of steps can be asked for") {
+    for (const decay d : {decay::linear, decay::cosine})
+        for (const index total : {index{1} << 30, index{1} << 60, std::numeric_limits<index>::max()}) {
+            const learning_rate_schedule rate{.peak = 1, .warmup_steps = 100, .total_steps = total, .decay = d};
+            CHECK(rate(total - 1) > 0);
+            CHECK(rate(total - 1) < 1e-8);
+            CHECK(rate(100) == 1);
+        }
+}
+
 TEST_CASE("schedule: a warm-up as long as the training is no division by zero") {
     const learning_rate_schedule rate{.peak = 1, .warmup_steps = 5, .total_steps = 5, .final_fraction = 0.5};
     CHECK(rate(4) == 1);
@@ -71,8 +81,8 @@ TEST_CASE("schedule: members and steps out of their range are refused by name") 
     const learning_rate_schedule good{.peak = 1, .total_steps = 5};
     CHECK(at(good, 0) == 1);
     CHECK_THROWS_WITH_AS(at(good, -1), "learning_rate_schedule: step must be at least 0, got -1", argument_error);
-    CHECK_THROWS_WITH_AS(at({.peak = 0, .total_steps = 5}, 0),
-                         "learning_rate_schedule: peak must be positive, got 0.000000", argument_error);
+    CHECK_THROWS_WITH_AS(at({.peak = 0, .total_steps = 5}, 0), "learning_rate_schedule: peak must be positive, got 0",
+                         argument_error);
     CHECK_THROWS_AS(at({.peak = nan, .total_steps = 5}, 0), argument_error);
     CHECK_THROWS_WITH_AS(at({.warmup_steps = -2, .total_steps = 5}, 0),
                          "learning_rate_schedule: warmup_steps must be at least 0, got -2", argument_error);

@@ -142,6 +142,29 @@ TEST_CASE("train: the observer and the clock end it, and the rate falls with the
     CHECK(last_rate < 0.01);
 }
 
+TEST_CASE("train: the largest number of steps is one, with and without a limit of time") {
+    for (const double limit : {std::numeric_limits<double>::infinity(), 0.05}) {
+        auto theta = table();
+        training_options o = small(std::numeric_limits<fprnn::index>::max());
+        o.time_limit = limit;
+        double last_rate = 0;
+        const auto result = fprnn::train(lookup{}, theta, o, successor, [&](const training_step& s) {
+            last_rate = s.learning_rate;
+            return std::isfinite(limit) || s.step < 3;
+        });
+        CHECK(result.end == (std::isfinite(limit) ? training_end::time_limit : training_end::stopped));
+        CHECK(last_rate > 0);
+    }
+}
+
+TEST_CASE("train: data that are used up are said to be") {
+    fprnn::training_state<float> state(table(), small(3));
+    state.sequences = std::numeric_limits<fprnn::index>::max() - 1;
+    CHECK_THROWS_WITH_AS(fprnn::train(lookup{}, state, small(3), successor, [](const training_step&) { return true; }),
+                         "train: the data have 2^63 - 1 sequences, and 9223372036854775806 have been seen",
+                         fprnn::argument_error);
+}
+
 TEST_CASE("train: a signal sets the flag that an observer reads") {
     const fprnn::interrupt guard;
     auto theta = table();
@@ -211,14 +234,14 @@ TEST_CASE("train: options out of their range are refused before anything is trai
     CHECK(message([](auto& o) { o.batch = 0; }) == "train: batch must be at least 1, got 0");
     CHECK(message([](auto& o) { o.length = 0; }) == "train: length must be at least 1, got 0");
     CHECK(message([](auto& o) { o.first_length = 0; }) == "train: first_length must be at least 1, got 0");
-    CHECK(message([](auto& o) { o.lengthen_at = 1; }) == "train: lengthen_at must be in [0,1), got 1.000000");
+    CHECK(message([](auto& o) { o.lengthen_at = 1; }) == "train: lengthen_at must be in [0,1), got 1");
     CHECK(message([](auto& o) { o.full_length_at = std::numeric_limits<double>::quiet_NaN(); }) ==
           "train: full_length_at must be in [0,1], got nan");
     CHECK(message([](auto& o) { o.steps = 0; }) == "train: steps must be at least 1, got 0");
     CHECK(message([](auto& o) { o.warmup_steps = 11; }) == "train: warmup_steps must be at most steps = 10, got 11");
     CHECK(message([](auto& o) { o.time_limit = std::numeric_limits<double>::quiet_NaN(); }) ==
           "train: time_limit must be positive, got nan");
-    CHECK(message([](auto& o) { o.max_norm = 0; }) == "train: max_norm must be positive, got 0.000000");
+    CHECK(message([](auto& o) { o.max_norm = 0; }) == "train: max_norm must be positive, got 0");
     CHECK(message([](auto& o) { o.optimiser.learning_rate = std::numeric_limits<double>::quiet_NaN(); }) ==
           "adamw: learning_rate must be positive, got nan");
     CHECK(std::equal(theta.begin(), theta.end(), before.begin()));

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -18,15 +19,22 @@ namespace fprnn {
 /// work that must give the same bits for any number of threads writes to memory of its own for every index.
 class thread_pool {
 public:
-    /// `threads` counts the calling thread; 1 starts none.
+    /// `threads` counts the calling thread; 1 starts none. A thread that the system does not start is done without: loops
+    /// do the same work on fewer, and threads() says on how many.
     explicit thread_pool(int threads) {
         require(threads >= 1, "thread_pool",
                 [&] { return "threads must be at least 1, got " + std::to_string(threads); });
-        for (int i = 1; i < threads; ++i) workers_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+        try {
+            for (int i = 1; i < threads; ++i)
+                workers_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+        } catch (const std::system_error&) {
+            // A limit on processes or on memory, which the next one would meet, too.
+        }
     }
     thread_pool(const thread_pool&) = delete;
     thread_pool& operator=(const thread_pool&) = delete;
 
+    /// Those that there are, the calling one among them: as many as asked for, or fewer.
     int threads() const { return static_cast<int>(workers_.size()) + 1; }
 
     /// Calls body(i), or body(i, thread), for every i in [0,n), the caller taking part. Threads are numbered from 0 as they

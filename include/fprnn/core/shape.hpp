@@ -22,6 +22,15 @@ inline index checked_product(index a, index b, std::string_view operation = "siz
     return a * b;
 }
 
+/// a + b, or an argument_error when it does not fit 64 bits.
+inline index checked_sum(index a, index b, std::string_view operation = "size") {
+    require(a >= 0 && b >= 0, operation,
+            [&] { return "extents must not be negative, got " + std::to_string(a) + " and " + std::to_string(b); });
+    require(a <= std::numeric_limits<index>::max() - b, operation,
+            [&] { return std::to_string(a) + " + " + std::to_string(b) + " does not fit 64 bits"; });
+    return a + b;
+}
+
 /// Up to four extents, the last one contiguous. Prints as "[4,8,16]".
 class shape {
 public:

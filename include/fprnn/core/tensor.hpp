@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <limits>
 #include <new>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -38,6 +41,20 @@ private:
     T* data_ = nullptr;
     fprnn::shape shape_{0};
 };
+
+namespace detail {
+/// `count` elements as an allocation takes them; argument_error when their bytes are more than any machine can address.
+/// what(): what they are of.
+template <class T, class What>
+std::size_t addressable(index count, std::string_view operation, What&& what) {
+    constexpr index most = std::numeric_limits<std::ptrdiff_t>::max() / static_cast<index>(sizeof(T));
+    require(count <= most, operation, [&] {
+        return std::string(what()) + " needs more bytes than 64 bits can address, " + std::to_string(sizeof(T)) +
+               " an element";
+    });
+    return static_cast<std::size_t>(count);
+}
+}  // namespace detail
 
 /// Starts every array on a cache line, so that rows of tiles never share one by accident.
 template <class T>
@@ -78,7 +95,7 @@ public:
         return *this;
     }
     ~tensor() = default;
-    explicit tensor(fprnn::shape extents) : shape_(extents), data_(static_cast<std::size_t>(extents.count())) {}
+    explicit tensor(fprnn::shape extents) : shape_(extents), data_(elements(extents)) {}
     tensor(fprnn::shape extents, const std::vector<T>& values) : tensor(extents) {
         require(static_cast<index>(values.size()) == extents.count(), "tensor", [&] {
             return "shape " + extents.to_string() + " needs " + std::to_string(extents.count()) + " values, got " +
@@ -112,11 +129,15 @@ public:
     void fill(T value) { std::fill(data_.begin(), data_.end(), value); }
     /// Becomes a tensor of zeros of this shape, in the memory that it has where that suffices.
     void assign(fprnn::shape extents) {
-        data_.assign(static_cast<std::size_t>(extents.count()), T(0));
+        data_.assign(elements(extents), T(0));
         shape_ = extents;
     }
 
 private:
+    static std::size_t elements(const fprnn::shape& extents) {
+        return detail::addressable<T>(extents.count(), "tensor", [&] { return extents.to_string(); });
+    }
+
     fprnn::shape shape_{0};
     buffer<T> data_;
 };

@@ -61,7 +61,11 @@ struct times_width {
 };
 template <class... W>
 struct sum_width {
-    static index of(const dims& d) { return (W::of(d) + ... + 0); }
+    static index of(const dims& d) {
+        index sum = 0;
+        ((sum = checked_sum(sum, W::of(d), "width")), ...);
+        return sum;
+    }
 };
 
 }  // namespace fprnn

@@ -31,7 +31,7 @@ using adjoint = std::variant<one_step, implicit, unrolled>;
 inline void validate(const adjoint& a) {
     if (const auto* i = std::get_if<implicit>(&a)) {
         require(i->tolerance > 0 && std::isfinite(i->tolerance), "implicit",
-                [&] { return "tolerance must be positive and finite, got " + std::to_string(i->tolerance); });
+                [&] { return "tolerance must be positive and finite, got " + detail::number_text(i->tolerance); });
         require(i->ell_max >= 1, "implicit",
                 [&] { return "ell_max must be at least 1, got " + std::to_string(i->ell_max); });
     }

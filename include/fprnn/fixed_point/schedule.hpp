@@ -23,7 +23,7 @@ struct chunked {
     void validate() const {
         require(length >= 1, "chunked", [&] { return "length must be at least 1, got " + std::to_string(length); });
         require(tolerance > 0 && std::isfinite(tolerance), "chunked",
-                [&] { return "tolerance must be positive and finite, got " + std::to_string(tolerance); });
+                [&] { return "tolerance must be positive and finite, got " + detail::number_text(tolerance); });
         require(ell_max >= 1, "chunked", [&] { return "ell_max must be at least 1, got " + std::to_string(ell_max); });
     }
 };

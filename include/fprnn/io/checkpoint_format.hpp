@@ -6,6 +6,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -110,26 +111,42 @@ std::string encode_checkpoint(const training_state<T>& state, const nlohmann::or
     return bytes;
 }
 
+namespace detail {
+/// The metadata of a checkpoint whose bytes are as they were written.
+inline checkpoint_metadata undamaged(const safetensors_content& file, std::string_view source) {
+    const checkpoint_metadata metadata{file.metadata, source};
+    if (metadata.text("format") != checkpoint_format)
+        metadata.refuse("not a checkpoint: its format is " + shown(metadata.text("format")));
+    if (metadata.text("version") != checkpoint_version)
+        metadata.refuse("expected version " + std::string(checkpoint_version) + ", got " +
+                        shown(metadata.text("version")));
+    const std::string& digits = metadata.text("checksum");
+    const std::size_t at = find_checksum(file.storage, digits);
+    if (at == file.storage.npos) metadata.refuse("its checksum is " + shown(digits));
+    if (const std::string sum = checksum_of(file.storage, at); sum != digits)
+        metadata.refuse("damaged: its checksum is " + digits + ", that of its bytes " + sum);
+    return metadata;
+}
+}  // namespace detail
+
+/// The configuration that a checkpoint's bytes were written with, as the text of a JSON object: what a program compares with
+/// its own in its own words before it loads anything. std::runtime_error "source: what is wrong" when they are damaged or of
+/// another version.
+inline std::string checkpoint_configuration(std::string bytes, std::string_view source) {
+    const safetensors_content file = decode_safetensors(std::move(bytes), source);
+    return detail::undamaged(file, source).text("configuration");
+}
+
 /// Overwrites the state, which says what the checkpoint must be of, with the one in a checkpoint's bytes.
 /// std::runtime_error "source: what is wrong" when they are damaged, of another version, of another configuration or of
-/// other parameters; the state then stays as it was.
+/// other parameters, or when a number is not finite; the state then stays as it was.
 template <std::floating_point T>
 void decode_checkpoint(std::string bytes, std::string_view source, training_state<T>& state,
                        const nlohmann::ordered_json& configuration) {
     const safetensors_content file = decode_safetensors(std::move(bytes), source);
-    const detail::checkpoint_metadata metadata{file.metadata, source};
-    if (metadata.text("format") != detail::checkpoint_format)
-        metadata.refuse("not a checkpoint: its format is " + detail::shown(metadata.text("format")));
-    if (metadata.text("version") != detail::checkpoint_version)
-        metadata.refuse("expected version " + std::string(detail::checkpoint_version) + ", got " +
-                        detail::shown(metadata.text("version")));
-    const std::string& digits = metadata.text("checksum");
-    const std::size_t at = detail::find_checksum(file.storage, digits);
-    if (at == file.storage.npos) metadata.refuse("its checksum is " + detail::shown(digits));
-    if (const std::string sum = detail::checksum_of(file.storage, at); sum != digits)
-        metadata.refuse("damaged: its checksum is " + digits + ", that of its bytes " + sum);
+    const detail::checkpoint_metadata metadata = detail::undamaged(file, source);
     if (const auto difference = first_difference(configuration, metadata.text("configuration")))
-        metadata.refuse("of another configuration: " + *difference);
+        metadata.refuse("of another configuration: " + difference->to_string());
 
     training_state<T> read = state;
     constexpr index most = std::numeric_limits<index>::max();
@@ -149,13 +166,21 @@ void decode_checkpoint(std::string bytes, std::string_view source, training_stat
     for (const named_array& a : file.arrays) arrays[a.name] = &a;
     for (const auto& [prefix, tree] : trees)
         for (const auto& e : tree->entries()) {
-            const auto found = arrays.find(prefix + e.name);
-            const std::string expected = "array '" + prefix + e.name + "': expected " + std::string(dtype_of<T>) + " " +
-                                         e.shape.to_string() + ", got ";
+            const std::string name = prefix + e.name;
+            const auto found = arrays.find(name);
+            const std::string expected =
+                "array '" + name + "': expected " + std::string(dtype_of<T>) + " " + e.shape.to_string() + ", got ";
             if (found == arrays.end()) metadata.refuse(expected + "nothing");
             const named_array& a = *found->second;
             if (a.dtype != dtype_of<T> || !detail::has_shape(a, e.shape))
                 metadata.refuse(expected + a.dtype + " " + detail::extents_text(a.extents));
+            // The square of a gradient that max_norm lets pass can be infinite, and AdamW goes on with it.
+            const bool squares = tree == &second_moment;
+            detail::each_number<T>(a, [&](std::size_t i, T x) {
+                if (!std::isfinite(x) && !(squares && x > 0))
+                    metadata.refuse("array '" + name + "': expected finite numbers, got " +
+                                    detail::number_text(static_cast<double>(x)) + " at position " + std::to_string(i));
+            });
             if (!a.bytes.empty()) std::memcpy(tree->data() + e.offset, a.bytes.data(), a.bytes.size());
             arrays.erase(found);
         }

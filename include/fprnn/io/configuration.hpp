@@ -9,10 +9,22 @@
 
 namespace fprnn {
 
-/// The first option in which a run's configuration, given as the text of a JSON object, is not `expected`:
-/// "d_model: expected 64, got 32", where a missing one is "nothing". None when they are equal; numbers are compared, not
-/// their digits. Of a text that is no object, or nested more deeply than configurations are, it says that.
-inline std::optional<std::string> first_difference(const nlohmann::ordered_json& expected, std::string_view text) {
+/// An option in which two configurations differ. Values are JSON, at most 80 characters of it, and a missing one is
+/// "nothing". Without a name they say what is wrong with the text as a whole.
+struct configuration_difference {
+    std::string name, expected, got;
+
+    /// "d_model: expected 64, got 32"
+    std::string to_string() const {
+        return (name.empty() ? "" : name + ": ") + "expected " + expected + ", got " + got;
+    }
+};
+
+/// The first option in which a run's configuration, given as the text of a JSON object, is not `expected`. None when they are
+/// equal; numbers are compared, not their digits. A text that is no object, or nested more deeply than configurations are,
+/// differs as a whole.
+inline std::optional<configuration_difference> first_difference(const nlohmann::ordered_json& expected,
+                                                                std::string_view text) {
     using json = nlohmann::ordered_json;
     constexpr int most_levels = 16;
     json got;
@@ -23,11 +35,11 @@ inline std::optional<std::string> first_difference(const nlohmann::ordered_json&
             return true;
         });
     } catch (const std::length_error&) {
-        return "expected at most " + std::to_string(most_levels) + " levels of JSON, got more";
+        return configuration_difference{"", "at most " + std::to_string(most_levels) + " levels of JSON", "more"};
     } catch (const json::exception&) {
-        return "expected an object of JSON, got text that is none";
+        return configuration_difference{"", "an object of JSON", "text that is none"};
     }
-    if (!got.is_object()) return "expected an object of JSON, got " + std::string(got.type_name());
+    if (!got.is_object()) return configuration_difference{"", "an object of JSON", got.type_name()};
 
     const auto shown = [](const json& value) {
         constexpr std::size_t most = 80;
@@ -36,11 +48,11 @@ inline std::optional<std::string> first_difference(const nlohmann::ordered_json&
         return letters;
     };
     for (const auto& [name, value] : expected.items()) {
-        if (!got.contains(name)) return name + ": expected " + shown(value) + ", got nothing";
-        if (got[name] != value) return name + ": expected " + shown(value) + ", got " + shown(got[name]);
+        if (!got.contains(name)) return configuration_difference{name, shown(value), "nothing"};
+        if (got[name] != value) return configuration_difference{name, shown(value), shown(got[name])};
     }
     for (const auto& [name, value] : got.items())
-        if (!expected.contains(name)) return shown(name) + ": expected nothing, got " + shown(value);
+        if (!expected.contains(name)) return configuration_difference{shown(name), "nothing", shown(value)};
     return std::nullopt;
 }
 

@@ -45,6 +45,8 @@ public:
     /// file. std::runtime_error when the file cannot be read or written, or has another header.
     static csv_file continued(const std::filesystem::path& path, std::string_view header, index last) {
         if (!std::filesystem::exists(path)) return {path, header};
+        // A pipe would be waited for, for ever.
+        if (!std::filesystem::is_regular_file(path)) throw std::runtime_error(path.string() + ": not a regular file");
         const std::string text = read_file(path, std::numeric_limits<std::uintmax_t>::max());
         const std::string first = std::string(header) + "\n";
         if (!text.starts_with(first))

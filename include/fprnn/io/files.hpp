@@ -147,13 +147,14 @@ inline void require_writable_folder(const std::filesystem::path& folder, std::st
     };
     std::error_code error;
     std::vector<std::filesystem::path> made;
-    for (auto p = std::filesystem::absolute(folder); !std::filesystem::exists(p, error); p = p.parent_path())
-        made.push_back(p);
+    auto p = std::filesystem::absolute(folder, error);
+    if (error) refuse(error.message());
+    for (; !std::filesystem::exists(p, error); p = p.parent_path()) made.push_back(p);
     std::filesystem::create_directories(folder, error);
     if (error) refuse(error.message());
-    if (!std::filesystem::is_directory(folder)) refuse("not a folder");
+    if (!std::filesystem::is_directory(folder, error)) refuse(error ? error.message() : "not a folder");
     try {
-        for (const auto& p : made) detail::folder_of(detail::system_calls{}, p).sync();
+        for (const auto& m : made) detail::folder_of(detail::system_calls{}, m).sync();
         const std::filesystem::path probe = folder / ".write_probe";
         write_file(probe, "?");
         std::filesystem::remove(probe);

@@ -64,8 +64,8 @@ void each_number(const named_array& a, Take&& take) {
 }  // namespace detail
 
 /// Overwrites theta with the parameters in a file's bytes and returns the file's metadata. The file must hold theta's names,
-/// each with theta's shape and T, and nothing else: std::runtime_error "source: …" names the parameter, what was expected
-/// and what is there, and theta stays as it was.
+/// each with theta's shape and T, all numbers finite, and nothing else: std::runtime_error "source: …" names the parameter,
+/// what was expected and what is there, and theta stays as it was.
 template <std::floating_point T>
 safetensors_metadata decode_parameters(std::string bytes, std::string_view source, parameter_tree<T>& theta,
                                        precision p = precision::same) {
@@ -89,12 +89,16 @@ safetensors_metadata decode_parameters(std::string bytes, std::string_view sourc
                    " (precision::converted would take it)");
         if (a.dtype != dtype_of<T> && a.dtype != dtype_of<other>)
             refuse("expected " + std::string(dtype_of<T>) + ", got " + a.dtype);
-        if (a.dtype == "F64" && std::is_same_v<T, float>)
-            detail::each_number<double>(a, [&](std::size_t i, double x) {
-                if (std::isfinite(x) && !std::isfinite(static_cast<float>(x)))
-                    refuse("expected numbers that a float can hold, got " + std::to_string(x) + " at position " +
-                           std::to_string(i));
-            });
+        const auto usable = [&](std::size_t i, auto x) {
+            if (!std::isfinite(static_cast<T>(x)))
+                refuse(std::string("expected ") +
+                       (std::isfinite(x) ? "numbers that a float can hold" : "finite numbers") + ", got " +
+                       detail::number_text(static_cast<double>(x)) + " at position " + std::to_string(i));
+        };
+        if (a.dtype == "F64")
+            detail::each_number<double>(a, usable);
+        else
+            detail::each_number<float>(a, usable);
         arrays.erase(found);
     }
     for (const named_array& a : file.arrays)

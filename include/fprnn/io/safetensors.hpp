@@ -116,7 +116,8 @@ inline safetensors_content decode_safetensors(std::string bytes, std::string_vie
     if (length > detail::max_header)
         refuse("a header of " + std::to_string(length) + " bytes, at most 100000000 are allowed");
     if (length > bytes.size() - sizeof length)
-        refuse("a header of " + std::to_string(length) + " bytes in a file of " + std::to_string(bytes.size()));
+        refuse("truncated: expected at least " + std::to_string(sizeof length + length) +
+               " bytes, which the header alone takes, got " + std::to_string(bytes.size()));
 
     safetensors_content content;
     content.storage = std::move(bytes);
@@ -126,6 +127,8 @@ inline safetensors_content decode_safetensors(std::string bytes, std::string_vie
     content.metadata = std::move(header.metadata);
 
     const auto size = static_cast<index>(data.size());
+    std::uint64_t needed = 0;
+    for (const auto& e : header.entries) needed = std::max(needed, static_cast<std::uint64_t>(e.offsets[1]));
     for (auto& [array, offsets, fields] : header.entries) {
         const auto where = "array " + detail::shown(array.name) + ": ";
         const auto [begin, end] = offsets;
@@ -133,7 +136,9 @@ inline safetensors_content decode_safetensors(std::string bytes, std::string_vie
         const index width = detail::element_size(array.dtype);
         if (width == 0) refuse(where + "unknown dtype " + detail::shown(array.dtype));
         if (begin > end) refuse(where + range + " end before they begin");
-        if (end > size) refuse(where + range + " reach beyond the data, which have " + std::to_string(size) + " bytes");
+        if (end > size)
+            refuse("truncated: expected " + std::to_string(sizeof length + length + needed) + " bytes, got " +
+                   std::to_string(all.size()) + "; " + where + range + " reach beyond the file");
         const std::string kind = array.dtype + " " + detail::extents_text(array.extents);
         index count = 1;
         for (const index e : array.extents) {

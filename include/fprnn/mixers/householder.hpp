@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/core/error.hpp>
+#include <fprnn/core/shape.hpp>
 #include <fprnn/mixers/mixer.hpp>
 #include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/l2_normalise.hpp>
@@ -28,6 +28,8 @@ struct householder_mixer {
             return "R = " + std::to_string(R) + " reflections need d_inner >= " + std::to_string(R) + ", got " +
                    std::to_string(D);
         });
+        // size and scratch, which nothing checks again.
+        (void)checked_product(R + 1, D, "householder: R + 1 times d_inner");
     }
     static std::array<index, 2> raw_sizes(index D) { return {R * D, R}; }
     static constexpr index size(index D) { return R * D + R + pairs; }

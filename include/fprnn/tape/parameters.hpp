@@ -24,11 +24,13 @@ public:
 
     parameter_tree() = default;
 
-    /// Appends a parameter and initialises it; argument_error when the name is taken.
+    /// Appends a parameter and initialises it; argument_error when the name is taken or 64 bits cannot address so many.
     void add(const parameter_spec& spec, seed s = {}) {
         require(!contains(spec.name), "parameter_tree", [&] { return "the name '" + spec.name + "' is used twice"; });
-        const index offset = size();
-        values_.resize(static_cast<std::size_t>(offset + spec.extents.count()));
+        const index offset = size(), all = checked_sum(offset, spec.extents.count(), "parameter_tree");
+        values_.resize(detail::addressable<T>(all, "parameter_tree", [&] {
+            return "'" + spec.name + "' " + spec.extents.to_string() + " after " + std::to_string(offset) + " others";
+        }));
         entries_.push_back({spec.name, spec.extents, offset, spec.decay});
         initialise(view<T>(values_.data() + offset, spec.extents), spec.init, spec.name, s);
     }

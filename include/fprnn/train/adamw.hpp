@@ -102,7 +102,7 @@ public:
 private:
     static void require_option(const char* name, double value, bool ok, const char* range) {
         require(ok, "adamw",
-                [&] { return std::string(name) + " must be " + range + ", got " + std::to_string(value); });
+                [&] { return std::string(name) + " must be " + range + ", got " + detail::number_text(value); });
     }
 
     static void require_rate(double rate) {

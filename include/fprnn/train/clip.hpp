@@ -22,7 +22,7 @@ double global_norm(const parameter_tree<T>& tree) {
 template <class T>
 double clip_by_global_norm(parameter_tree<T>& tree, double max_norm) {
     require(max_norm > 0, "clip_by_global_norm",
-            [&] { return "max_norm must be positive, got " + std::to_string(max_norm); });
+            [&] { return "max_norm must be positive, got " + detail::number_text(max_norm); });
     const double norm = global_norm(tree);
     if (norm > max_norm && std::isfinite(norm)) {
         const double scale = max_norm / norm;

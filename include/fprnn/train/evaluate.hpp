@@ -28,7 +28,7 @@ inline accuracies measure_accuracy(const std::vector<answer>& answers, index seq
         return "answers must hold sequences = " + std::to_string(sequences) + " of equal length, got " +
                std::to_string(count) + " entries";
     });
-    require(prefix >= 0 && prefix * sequences <= count, "measure_accuracy", [&] {
+    require(prefix >= 0 && (sequences == 0 || prefix <= count / sequences), "measure_accuracy", [&] {
         return "prefix must be in [0," + std::to_string(sequences == 0 ? 0 : count / sequences) + "], got " +
                std::to_string(prefix);
     });
@@ -123,6 +123,7 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
     require(length >= 1, "evaluate", [&] { return "length must be at least 1, got " + std::to_string(length); });
     require(sequences >= 1, "evaluate",
             [&] { return "sequences must be at least 1, got " + std::to_string(sequences); });
+    (void)checked_product(sequences, length, "evaluate: sequences * length");
     const index batch = std::clamp<index>((index{1} << 16) / length, 1, 256);
     std::vector<answer> answers;
     std::vector<fprnn::convergence> reached;

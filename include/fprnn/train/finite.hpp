@@ -34,9 +34,4 @@ std::pair<std::string, double> largest_parameter(const parameter_tree<T>& tree) 
     return largest;
 }
 
-namespace detail {
-/// x for a message. A NaN is "nan": its sign is chance, and differs between instruction sets.
-inline std::string number_text(double x) { return std::isnan(x) ? "nan" : std::to_string(x); }
-}  // namespace detail
-
 }  // namespace fprnn

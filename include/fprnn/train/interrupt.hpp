@@ -4,8 +4,9 @@
 
 namespace fprnn {
 
-/// While it lives, the first SIGINT or SIGTERM only makes requested() true, so that a loop can end in order; a second one
-/// ends the program as usual. The flag belongs to the process and stays set.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP only makes requested() true, so that a loop can end in order. After it,
+/// a second SIGINT or SIGTERM ends the program as usual; a second SIGHUP does nothing, because a terminal that closes often sends two.
+/// Where SIGHUP is ignored, as under nohup, it stays ignored. The flag belongs to the process and stays set.
 class interrupt {
 public:
     interrupt() {
@@ -15,12 +16,15 @@ public:
         action.sa_flags = SA_RESTART;
         ::sigaction(SIGINT, &action, &before_int_);
         ::sigaction(SIGTERM, &action, &before_term_);
+        ::sigaction(SIGHUP, nullptr, &before_hup_);
+        if (before_hup_.sa_handler != SIG_IGN) ::sigaction(SIGHUP, &action, nullptr);
     }
     interrupt(const interrupt&) = delete;
     interrupt& operator=(const interrupt&) = delete;
     ~interrupt() {
         ::sigaction(SIGINT, &before_int_, nullptr);
         ::sigaction(SIGTERM, &before_term_, nullptr);
+        ::sigaction(SIGHUP, &before_hup_, nullptr);
     }
 
     static bool requested() { return flag != 0; }
@@ -38,6 +42,7 @@ private:
 
     struct sigaction before_int_ {};
     struct sigaction before_term_ {};
+    struct sigaction before_hup_ {};
 };
 
 }  // namespace fprnn

@@ -74,7 +74,7 @@ public:
         require(out != nullptr, "progress", [] { return "out is null"; });
         require(total >= 0, "progress", [&] { return "total must be at least 0, got " + std::to_string(total); });
         require(seconds_between_lines >= 0, "progress", [&] {
-            return "seconds_between_lines must be at least 0, got " + std::to_string(seconds_between_lines);
+            return "seconds_between_lines must be at least 0, got " + detail::number_text(seconds_between_lines);
         });
         interval_ = rewrites_ ? 0.1 : seconds_between_lines;
     }

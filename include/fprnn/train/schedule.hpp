@@ -32,8 +32,10 @@ struct learning_rate_schedule {
         if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
         if (decay == fprnn::decay::none) return peak;
         if (step >= total_steps) return peak * final_fraction;
-        const double p = static_cast<double>(step - warmup_steps) / static_cast<double>(total_steps - warmup_steps);
-        const double s = decay == fprnn::decay::linear ? 1 - p : 0.5 * (1 + std::cos(std::numbers::pi * p));
+        // From 1 − p, in which (1 + cos πp)/2 = sin² π(1 − p)/2: p itself rounds to 1 before the end of very many steps.
+        const double left = static_cast<double>(total_steps - step) / static_cast<double>(total_steps - warmup_steps);
+        const double root = std::sin(0.5 * std::numbers::pi * left);
+        const double s = decay == fprnn::decay::linear ? left : root * root;
         return peak * (final_fraction + (1 - final_fraction) * s);
     }
 
@@ -41,7 +43,7 @@ private:
     void validate(index step) const {
         constexpr auto operation = "learning_rate_schedule";
         require(peak > 0 && std::isfinite(peak), operation,
-                [&] { return "peak must be positive, got " + std::to_string(peak); });
+                [&] { return "peak must be positive, got " + detail::number_text(peak); });
         require(warmup_steps >= 0, operation,
                 [&] { return "warmup_steps must be at least 0, got " + std::to_string(warmup_steps); });
         require(decay == fprnn::decay::none || total_steps >= warmup_steps, operation, [&] {
@@ -49,7 +51,7 @@ private:
                    std::to_string(warmup_steps);
         });
         require(final_fraction >= 0 && final_fraction <= 1, operation,
-                [&] { return "final_fraction must be in [0,1], got " + std::to_string(final_fraction); });
+                [&] { return "final_fraction must be in [0,1], got " + detail::number_text(final_fraction); });
         require(step >= 0, operation, [&] { return "step must be at least 0, got " + std::to_string(step); });
     }
 };

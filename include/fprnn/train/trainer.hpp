@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,10 +54,17 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
                       const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
     options.validate();
     memory.validate(options);
+    constexpr index largest = std::numeric_limits<index>::max();
+    const index last_step = std::min(options.steps, largest - 1);
     const learning_rate_schedule rate{.peak = options.optimiser.learning_rate,
-                                      .warmup_steps = options.warmup_steps,
-                                      .total_steps = options.steps + 1,  // adamw refuses a rate of 0
+                                      .warmup_steps = std::min(options.warmup_steps, last_step),
+                                      .total_steps = last_step + 1,  // adamw refuses a rate of 0
                                       .decay = options.decay};
+    const auto step_at = [&](double done) {
+        // All of the largest number of steps would be more than an integer holds.
+        return done < 1 ? std::min<index>(last_step, std::llround(done * static_cast<double>(options.steps)))
+                        : last_step;
+    };
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
     tensor<std::int32_t> tokens, targets;
     tape<T, Backend> records(theta, backend);
@@ -84,6 +92,9 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         const double done = options.share_over(memory.steps, seconds());
         const index length = done >= options.full_length_at ? options.length : memory.length;
         const index batch = std::max<index>(1, options.batch * options.length / length);
+        require(memory.sequences <= largest - batch, "train", [&] {
+            return "the data have 2^63 - 1 sequences, and " + std::to_string(memory.sequences) + " have been seen";
+        });
         if (tokens.shape() != shape{batch, length}) {
             tokens.assign({batch, length});
             targets.assign({batch, length});
@@ -107,7 +118,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
                            .loss = outcome.loss,
                            .token_accuracy = shares.token,
                            .sequence_accuracy = shares.sequence,
-                           .learning_rate = rate(std::llround(done * static_cast<double>(options.steps)))};
+                           .learning_rate = rate(step_at(done))};
         if (const auto c = summarise(how, length, scratch)) {
             step.iterations = c->median_iterations;
             step.share_converged = c->share_converged;

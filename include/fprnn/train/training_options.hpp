@@ -47,9 +47,9 @@ struct training_options {
         (void)checked_product(batch, length, "train: batch * length");
         at_least("first_length", first_length, 1);
         require(lengthen_at >= 0 && lengthen_at < 1, "train",
-                [&] { return "lengthen_at must be in [0,1), got " + std::to_string(lengthen_at); });
+                [&] { return "lengthen_at must be in [0,1), got " + detail::number_text(lengthen_at); });
         require(full_length_at >= 0 && full_length_at <= 1, "train",
-                [&] { return "full_length_at must be in [0,1], got " + std::to_string(full_length_at); });
+                [&] { return "full_length_at must be in [0,1], got " + detail::number_text(full_length_at); });
         at_least("steps", steps, 1);
         at_least("warmup_steps", warmup_steps, 0);
         require(warmup_steps <= steps, "train", [&] {
@@ -57,8 +57,9 @@ struct training_options {
                    std::to_string(warmup_steps);
         });
         require(time_limit > 0, "train",
-                [&] { return "time_limit must be positive, got " + std::to_string(time_limit); });
-        require(max_norm > 0, "train", [&] { return "max_norm must be positive, got " + std::to_string(max_norm); });
+                [&] { return "time_limit must be positive, got " + detail::number_text(time_limit); });
+        require(max_norm > 0, "train",
+                [&] { return "max_norm must be positive, got " + detail::number_text(max_norm); });
     }
 };
 

@@ -40,9 +40,9 @@ struct training_memory {
         within("sequences", sequences, 0, std::numeric_limits<index>::max());
         within("length", length, 1, options.length);
         require(learnt >= 0 && learnt <= 1, "train",
-                [&] { return "the state's learnt must be in [0,1], got " + std::to_string(learnt); });
+                [&] { return "the state's learnt must be in [0,1], got " + detail::number_text(learnt); });
         require(seconds >= 0 && std::isfinite(seconds), "train",
-                [&] { return "the state's seconds must be at least 0, got " + std::to_string(seconds); });
+                [&] { return "the state's seconds must be at least 0, got " + detail::number_text(seconds); });
         require(optimiser.steps() == steps, "train", [&] {
             return "the state's optimiser has taken " + std::to_string(optimiser.steps()) + " steps, expected " +
                    std::to_string(steps) + "; a training that ended with numbers that are not finite cannot go on";

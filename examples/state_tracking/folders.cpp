@@ -1,0 +1,103 @@
+#include "folders.hpp"
+
+#include <fprnn/io/checkpoint.hpp>
+#include <fprnn/io/files.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace state_tracking {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A file that training a model leaves in its folder; none when there is none.
+std::optional<fs::path> file_of_a_model(const fs::path& folder) {
+    const auto checkpoints = fp::checkpoints_in(folder);
+    if (!checkpoints.empty()) return checkpoints.front().second;
+    std::error_code none;
+    for (const char* name : {"metrics.csv", "config.json"})
+        if (fs::exists(folder / name, none)) return folder / name;
+    return std::nullopt;
+}
+
+void refuse_other_jobs(const options& o) {
+    constexpr std::pair<job, const char*> jobs[] = {
+        {job::one, "a single model"}, {job::compare, "--compare"}, {job::interpolation, "--figure interpolation"}};
+    for (const auto& [other_job, name] : jobs) {
+        if (other_job == o.job) continue;
+        options other = o;
+        other.job = other_job;
+        for (const options& one : models_of(other))
+            if (const auto file = file_of_a_model(one.out))
+                throw fp::argument_error("--out: expected a folder without files of another job, got '" +
+                                         o.out.string() + "' with " + file->lexically_relative(o.out).string() +
+                                         " of " + name);
+    }
+}
+
+/// A value of config.json as it is typed.
+std::string typed(std::string json) {
+    if (json == "null") return "none";
+    if (json.size() >= 2 && json.front() == '"' && json.back() == '"') return json.substr(1, json.size() - 2);
+    return json.ends_with(".0") ? json.substr(0, json.size() - 2) : json;
+}
+
+/// What --resume answers to the checkpoint of a run with other options.
+std::string other_options(const options& o, const std::string& path, const fp::configuration_difference& difference) {
+    const auto& [key, expected, got] = difference;
+    constexpr std::string_view no_options[] = {"beta1", "beta2", "warmup_steps", "decay", "max_norm"};
+    if (expected == "nothing" || got == "nothing" || key.empty() ||
+        std::find(std::begin(no_options), std::end(no_options), key) != std::end(no_options))
+        return path + ": written by another version (" + difference.to_string() + "); choose another --out";
+
+    std::string option = "--" + key;
+    std::replace(option.begin(), option.end(), '_', '-');
+    const bool given = o.given.contains(option);
+    std::string text = option + ": " + path + " has " + typed(got) + ", got " + typed(expected) +
+                       (given ? "" : ", the default") +
+                       "; --resume needs the options that the run was started with, or another --out";
+    // Options are for all models of a job, so what was a model's own default in another version cannot be asked for.
+    if (!given && o.job != job::one && key == "time_limit")
+        text += "; where they were those of an earlier version, '" + o.out.string() +
+                "' has to be removed and is then trained anew";
+    return text;
+}
+
+/// The newest checkpoint that is whole says what run a folder is of. Whether it can be taken is seen when it is.
+void require_same_options(const options& o) {
+    for (const auto& [step, path] : fp::checkpoints_in(o.out)) {
+        std::string configuration;
+        try {
+            configuration = fp::checkpoint_configuration(fp::read_file(path, fs::file_size(path)), path.string());
+        } catch (const std::runtime_error&) {
+            continue;
+        }
+        if (const auto difference = fp::first_difference(training_configuration(o), configuration))
+            throw fp::argument_error(other_options(o, path.string(), *difference));
+        return;
+    }
+}
+
+}  // namespace
+
+void prepare_folders(const options& o) {
+    refuse_other_jobs(o);
+    const auto models = models_of(o);
+    for (const options& one : models) {
+        if (o.resume) {
+            require_same_options(one);
+            continue;
+        }
+        const auto checkpoints = fp::checkpoints_in(one.out);
+        fp::require(checkpoints.empty(), "--out", [&] {
+            return "expected a folder without checkpoints, or --resume, got '" + one.out.string() + "' with " +
+                   checkpoints.front().second.filename().string();
+        });
+    }
+    fp::require_writable_folder(o.out, "--out");
+    for (const options& one : models) fp::require_writable_folder(one.out, "--out");
+}
+
+}  // namespace state_tracking
