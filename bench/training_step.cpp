@@ -38,6 +38,15 @@ struct timed_eigen : eigen {
         measure<>([&] { eigen::multiply_back<T>(x_bar, y_bar, w, overwrite, packing); }, x_bar, y_bar);
     }
     template <class T>
+    static void multiply_packed(matrix<T> y, matrix<const T> x, matrix<const T> w, const T* packed, bool overwrite) {
+        measure<>([&] { eigen::multiply_packed<T>(y, x, w, packed, overwrite); }, y, x);
+    }
+    template <class T>
+    static void multiply_back_packed(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, const T* packed,
+                                     bool overwrite) {
+        measure<>([&] { eigen::multiply_back_packed<T>(x_bar, y_bar, w, packed, overwrite); }, x_bar, y_bar);
+    }
+    template <class T>
     static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing) {
         const matrix<const T> rows{y_bar.data, y_bar.columns, y_bar.rows, y_bar.stride};
         measure<>([&] { eigen::multiply_weights<T>(w_bar, y_bar, x, packing); }, w_bar, rows);

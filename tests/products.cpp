@@ -9,5 +9,17 @@ template void eigen::multiply<double>(matrix<double>, matrix<const double>, matr
 template void eigen::multiply_back<double>(matrix<double>, matrix<const double>, matrix<const double>, bool,
                                            view<double>);
 template void eigen::multiply_weights<double>(matrix<double>, matrix<const double>, matrix<const double>, view<double>);
+template void eigen::pack<float>(matrix<const float>, float*);
+template void eigen::pack_back<float>(matrix<const float>, float*);
+template void eigen::multiply_packed<float>(matrix<float>, matrix<const float>, matrix<const float>, const float*,
+                                            bool);
+template void eigen::multiply_back_packed<float>(matrix<float>, matrix<const float>, matrix<const float>, const float*,
+                                                 bool);
+template void eigen::pack<double>(matrix<const double>, double*);
+template void eigen::pack_back<double>(matrix<const double>, double*);
+template void eigen::multiply_packed<double>(matrix<double>, matrix<const double>, matrix<const double>, const double*,
+                                             bool);
+template void eigen::multiply_back_packed<double>(matrix<double>, matrix<const double>, matrix<const double>,
+                                                  const double*, bool);
 
 }  // namespace fprnn

@@ -16,5 +16,17 @@ extern template void eigen::multiply_back<double>(matrix<double>, matrix<const d
                                                   view<double>);
 extern template void eigen::multiply_weights<double>(matrix<double>, matrix<const double>, matrix<const double>,
                                                      view<double>);
+extern template void eigen::pack<float>(matrix<const float>, float*);
+extern template void eigen::pack_back<float>(matrix<const float>, float*);
+extern template void eigen::multiply_packed<float>(matrix<float>, matrix<const float>, matrix<const float>,
+                                                   const float*, bool);
+extern template void eigen::multiply_back_packed<float>(matrix<float>, matrix<const float>, matrix<const float>,
+                                                        const float*, bool);
+extern template void eigen::pack<double>(matrix<const double>, double*);
+extern template void eigen::pack_back<double>(matrix<const double>, double*);
+extern template void eigen::multiply_packed<double>(matrix<double>, matrix<const double>, matrix<const double>,
+                                                    const double*, bool);
+extern template void eigen::multiply_back_packed<double>(matrix<double>, matrix<const double>, matrix<const double>,
+                                                         const double*, bool);
 
 }  // namespace fprnn

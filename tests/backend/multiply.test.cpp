@@ -75,6 +75,38 @@ TEST_CASE_TEMPLATE("multiply: Y = X Wᵀ, X̄ = Ȳ W and W̄ += Ȳᵀ X inside w
     SUBCASE("eigen") { products<eigen, T>(); }
 }
 
+/// W as pack or pack_back leaves it.
+template <class Backend, class T>
+tensor<T> packed(const block<T>& w, bool back) {
+    tensor<T> memory({Backend::template packed_size<T>(w.rows, w.columns)});
+    back ? Backend::pack_back(w.read(), memory.data()) : Backend::pack(w.read(), memory.data());
+    return memory;
+}
+
+template <class Backend, class T>
+void packed_products() {
+    for (index r : {1, 5, 16})
+        for (index n : {1, 2, 7, 33, 300})
+            for (index k : {1, 3, 40, 600})
+                for (bool overwrite : {true, false}) {
+                    block<T> x(r, k, 1), w(n, k, 2), y(r, n, 3), x_bar(r, k, 4);
+                    const auto y_expected = plain(y, k, overwrite, x, [&](index i, index c) { return w(c, i); });
+                    const auto x_expected = plain(x_bar, n, overwrite, y, w);
+                    const auto there = packed<Backend>(w, false), back = packed<Backend>(w, true);
+                    Backend::multiply_back_packed(x_bar.write(), y.read(), w.read(), back.data(), overwrite);
+                    Backend::multiply_packed(y.write(), x.read(), w.read(), there.data(), overwrite);
+                    // Rounding grows with the square root of the number of terms; `plain` rounds, too.
+                    CHECK(worst(y, y_expected) <= 6 * std::sqrt(1.0 + static_cast<double>(k) / 40));
+                    CHECK(worst(x_bar, x_expected) <= 6 * std::sqrt(1.0 + static_cast<double>(n) / 40));
+                }
+}
+
+TEST_CASE_TEMPLATE("multiply: products with packed weights are those products, whatever the number of blocks", T, float,
+                   double) {
+    SUBCASE("reference") { packed_products<reference, T>(); }
+    SUBCASE("eigen") { packed_products<eigen, T>(); }
+}
+
 TEST_CASE_TEMPLATE("multiply: overwriting does not read what was there", Backend, reference, eigen) {
     const auto x = random<float>({16, 5}, 1), w = random<float>({7, 5}, 2), y_bar = random<float>({16, 7}, 3);
     tensor<float> y({16, 7}), x_bar({16, 5});
@@ -100,6 +132,29 @@ TEST_CASE_TEMPLATE("multiply: in tiles of 16 rows a row's bits do not depend on 
                 for (index i = 0; i < 16; ++i) std::copy_n(x.data() + r * k, k, repeated.data() + i * k);
                 eigen::multiply(matrix<T>{one.data(), 16, n, n}, matrix<const T>{repeated.data(), 16, k, k},
                                 matrix<const T>{w.data(), n, k, k}, true);
+                bool same = true;
+                for (index i = 0; i < 16; ++i) same = same && checks::same_bits(&one(i, 0), &all(r, 0), n);
+                CHECK_MESSAGE(same, "k = " << k << ", n = " << n << ", row " << r);
+            }
+        }
+}
+
+TEST_CASE_TEMPLATE("multiply: with packed weights a row's bits do not depend on its place or its neighbours", T, float,
+                   double) {
+    for (index k : {1, 3, 17, 64, 300})
+        for (index n : {1, 2, 5, 64}) {
+            const block<T> w(n, k, 2);
+            const auto there = packed<eigen>(w, false);
+            const auto x = random<T>({16, k}, 1);
+            tensor<T> all({16, n}), one({16, n}), repeated({16, k});
+            const auto multiply = [&](const tensor<T>& from, tensor<T>& to) {
+                eigen::multiply_packed(matrix<T>{to.data(), 16, n, n}, matrix<const T>{from.data(), 16, k, k}, w.read(),
+                                       there.data(), true);
+            };
+            multiply(x, all);
+            for (index r = 0; r < 16; ++r) {
+                for (index i = 0; i < 16; ++i) std::copy_n(x.data() + r * k, k, repeated.data() + i * k);
+                multiply(repeated, one);
                 bool same = true;
                 for (index i = 0; i < 16; ++i) same = same && checks::same_bits(&one(i, 0), &all(r, 0), n);
                 CHECK_MESSAGE(same, "k = " << k << ", n = " << n << ", row " << r);

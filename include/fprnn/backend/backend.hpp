@@ -47,16 +47,25 @@ concept team_of = requires(index n) {
 ///     multiply_back(X̄, Ȳ, W, overwrite, packing)  X̄ = Ȳ W or X̄ += Ȳ W
 ///     multiply_weights(W̄, Ȳ, X, packing)          W̄ += Ȳᵀ X
 ///     packing_size<T>(r, n, k)           numbers of `packing`, memory that these products would otherwise take from the heap
+///     multiply_packed(Y, X, W, packed, overwrite), multiply_back_packed(X̄, Ȳ, W, packed, overwrite)
+///                                        the same for one tile of rows, with what pack(W, packed) or pack_back(W, packed)
+///                                        has made of W once for all tokens
+///     packed_size<T>(n, k)               numbers of `packed`; 0 when that would be of no use
 ///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))
 ///     threads()                          that a loop runs on at most
 template <class B, class T>
-concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, index n, view<T> packing) {
+concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, index n, view<T> packing, T* packed) {
     requires team_of<typename B::template team<T>, T>;
     { B::tile } -> std::convertible_to<index>;
     B::multiply(y, x, x, true, packing);
     B::multiply_back(y, x, x, true, packing);
     B::multiply_weights(y, x, x, packing);
     { B::template packing_size<T>(n, n, n) } -> std::convertible_to<index>;
+    B::pack(x, packed);
+    B::pack_back(x, packed);
+    B::multiply_packed(y, x, x, static_cast<const T*>(packed), true);
+    B::multiply_back_packed(y, x, x, static_cast<const T*>(packed), true);
+    { B::template packed_size<T>(n, n) } -> std::convertible_to<index>;
     backend.for_each(n, [](index) {});
     backend.for_each(n, [](index, index) {});
     { backend.threads() } -> std::convertible_to<index>;

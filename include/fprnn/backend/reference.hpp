@@ -88,6 +88,24 @@ struct reference {
         return 0;
     }
 
+    template <class T>
+    static constexpr index packed_size(index, index) {
+        return 0;
+    }
+    template <class T>
+    static void pack(matrix<const T>, T*) {}
+    template <class T>
+    static void pack_back(matrix<const T>, T*) {}
+    template <class T>
+    static void multiply_packed(matrix<T> y, matrix<const T> x, matrix<const T> w, const T*, bool overwrite) {
+        multiply(y, x, w, overwrite);
+    }
+    template <class T>
+    static void multiply_back_packed(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, const T*,
+                                     bool overwrite) {
+        multiply_back(x_bar, y_bar, w, overwrite);
+    }
+
     static constexpr int threads() { return 1; }
     template <class Body>
     void for_each(index n, Body&& body) {

@@ -23,9 +23,10 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
 
     template <class T>
     struct memory {
-        T* hoisted =
-            nullptr;         ///< [T, tile, n]: bias and the hoisted parts; null where they are left in the value's rows
-        T* total = nullptr;  ///< [T, tile, n]: cotangents summed over unrolled iterations
+        /// [T, tile, n]: bias and the hoisted parts; null where they wait in the value's rows.
+        T* hoisted = nullptr;
+        T* total = nullptr;   ///< [T, tile, n]: cotangents summed over unrolled iterations
+        T* packed = nullptr;  ///< W's iterated parts as one-token chunks multiply them
     };
 
     static index width(const dims& d) { return W::of(d); }
@@ -43,6 +44,10 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             auto& m = f.template memory_of<node>();
             if ((f.phase == pass::forward && !evaluated_once(f)) || f.unrolled) m.hoisted = scratch.take(n);
             if (f.phase != pass::forward && f.unrolled) m.total = scratch.take(n);
+            index packed = 0;
+            if (f.chunk == 1 && !f.unrolled)
+                visit([&]<class P>(index) { packed += hoisted<P> ? 0 : packed_size<P>(f); }, f);
+            m.packed = packed > 0 ? scratch.take(packed) : nullptr;
         }
     }
     /// Products are formed of all tokens, of a chunk's and of those that the last chunk has.
@@ -60,8 +65,22 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     }
     template <class F>
     static void begin(F& f, const typename F::scalar*) {
-        if constexpr (iterated)
-            if (auto* total = f.template memory_of<node>().total) std::fill_n(total, f.rows() * width(f.size), 0);
+        if constexpr (iterated) {
+            auto& m = f.template memory_of<node>();
+            if (m.total) std::fill_n(m.total, f.rows() * width(f.size), 0);
+            if (m.packed == nullptr) return;
+            visit(
+                [&]<class P>(index column) {
+                    if constexpr (!hoisted<P>) {
+                        const auto w = weights(f, column, f.template width_of<P>());
+                        if (f.phase == pass::forward)
+                            F::backend::pack(w, packed_part<P>(f));
+                        else
+                            F::backend::pack_back(w, packed_part<P>(f));
+                    }
+                },
+                f);
+        }
     }
     template <class F>
     static void hoist(F& f) {
@@ -185,8 +204,12 @@ private:
         visit(
             [&]<class P>(index column) {
                 if constexpr (!iterated || hoisted<P> == Hoisted) {
-                    F::backend::multiply(out, f.template const_value_rows<P>(row, n),
-                                         weights(f, column, f.template width_of<P>()), overwrite, f.packing);
+                    const auto x = f.template const_value_rows<P>(row, n);
+                    const auto w = weights(f, column, f.template width_of<P>());
+                    if (const auto* packed = packed_part<P>(f))
+                        F::backend::multiply_packed(out, x, w, packed, overwrite);
+                    else
+                        F::backend::multiply(out, x, w, overwrite, f.packing);
                     overwrite = false;
                     ++(iterated && !Hoisted ? f.work.matrix_products : f.work.hoisted_products);
                 }
@@ -195,8 +218,37 @@ private:
     }
     template <class P, class F>
     static void multiply_back(F& f, index row, index n, index column) {
-        F::backend::multiply_back(f.template bar_rows<P>(row, n), f.template const_bar_rows<node>(row, n),
-                                  weights(f, column, f.template width_of<P>()), false, f.packing);
+        const auto x_bar = f.template bar_rows<P>(row, n);
+        const auto y_bar = f.template const_bar_rows<node>(row, n);
+        const auto w = weights(f, column, f.template width_of<P>());
+        if (const auto* packed = packed_part<P>(f))
+            F::backend::multiply_back_packed(x_bar, y_bar, w, packed, false);
+        else
+            F::backend::multiply_back(x_bar, y_bar, w, false, f.packing);
+    }
+    /// Whole cache lines.
+    template <class P, class F>
+    static index packed_size(const F& f) {
+        using T = typename F::scalar;
+        constexpr index line = 64 / static_cast<index>(sizeof(T));
+        const index n = F::backend::template packed_size<T>(width(f.size), f.template width_of<P>());
+        return (n + line - 1) / line * line;
+    }
+    /// Part P of W as begin packed it; null where it has not.
+    template <class P, class F>
+    static typename F::scalar* packed_part(F& f) {
+        if constexpr (!iterated || hoisted<P>) {
+            return nullptr;
+        } else {
+            auto* packed = f.template memory_of<node>().packed;
+            bool before = true;
+            if (packed != nullptr)
+                for_each_node(parts{}, [&]<class Other>() {
+                    before = before && !std::same_as<Other, P>;
+                    if (before && !hoisted<Other>) packed += packed_size<Other>(f);
+                });
+            return packed;
+        }
     }
     template <class F>
     static auto weights(F& f, index column, index part_width) {
