@@ -195,6 +195,26 @@ TEST_CASE("train: a parameter that an update drives out of range is named and ta
     CHECK_FALSE(fprnn::first_nonfinite(theta).has_value());
 }
 
+TEST_CASE("train: without warmup_steps the rate rises for 200 steps, or for half of fewer than 400") {
+    const auto warmup = [](index steps) { return training_options{.steps = steps}.warmup(); };
+    CHECK(warmup(100000) == 200);
+    CHECK(warmup(400) == 200);
+    CHECK(warmup(399) == 199);
+    CHECK(warmup(1) == 0);
+    CHECK(training_options{.steps = 100, .warmup_steps = 0}.warmup() == 0);
+
+    auto theta = table();
+    std::vector<double> rates;
+    const auto result =
+        fprnn::train(lookup{}, theta, {.batch = 4, .length = 5, .steps = 100}, successor, [&](const training_step& s) {
+            rates.push_back(s.learning_rate);
+            return true;
+        });
+    CHECK(result.steps == 100);
+    CHECK(std::max_element(rates.begin(), rates.end()) - rates.begin() == 49);
+    CHECK(rates[0] == doctest::Approx(3e-3 / 50));
+}
+
 TEST_CASE("train: options out of their range are refused before anything is trained") {
     auto theta = table();
     const auto message = [&](auto change) {
@@ -216,6 +236,7 @@ TEST_CASE("train: options out of their range are refused before anything is trai
           "train: full_length_at must be in [0,1], got nan");
     CHECK(message([](auto& o) { o.steps = 0; }) == "train: steps must be at least 1, got 0");
     CHECK(message([](auto& o) { o.warmup_steps = 11; }) == "train: warmup_steps must be at most steps = 10, got 11");
+    CHECK(message([](auto& o) { o.warmup_steps = -1; }) == "train: warmup_steps must be at least 0, got -1");
     CHECK(message([](auto& o) { o.time_limit = std::numeric_limits<double>::quiet_NaN(); }) ==
           "train: time_limit must be positive, got nan");
     CHECK(message([](auto& o) { o.max_norm = 0; }) == "train: max_norm must be positive, got 0.000000");

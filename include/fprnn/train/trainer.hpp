@@ -54,7 +54,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
     options.validate();
     memory.validate(options);
     const learning_rate_schedule rate{.peak = options.optimiser.learning_rate,
-                                      .warmup_steps = options.warmup_steps,
+                                      .warmup_steps = options.warmup(),
                                       .total_steps = options.steps + 1,  // adamw refuses a rate of 0
                                       .decay = options.decay};
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
