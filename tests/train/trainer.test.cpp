@@ -215,6 +215,54 @@ TEST_CASE("train: without warmup_steps the rate rises for 200 steps, or for half
     CHECK(rates[0] == doctest::Approx(3e-3 / 50));
 }
 
+TEST_CASE(
+    "train: a token or a target out of range is named with its position, and the parameters keep the last update") {
+    const auto message = [](std::int32_t token, std::int32_t target) {
+        auto theta = table();
+        parameter_tree<float> before;
+        int calls = 0;
+        const auto sample = [&](auto tokens, auto targets, std::uint64_t first) {
+            successor(tokens, targets, first);
+            if (++calls < 3) return;
+            before = theta;
+            tokens[7] = token;
+            targets[7] = target;
+        };
+        std::string text;
+        try {
+            fprnn::train(lookup{}, theta, small(10), sample, go_on);
+        } catch (const fprnn::argument_error& e) {
+            text = e.what();
+        }
+        CHECK(calls == (text.empty() ? 10 : 3));
+        if (!text.empty()) CHECK(std::equal(theta.begin(), theta.end(), before.begin()));
+        return text;
+    };
+    CHECK(message(0, 0).empty());
+    CHECK(message(4, fprnn::ignored_target).empty());
+    CHECK(message(5, 0) == "embedding: token 5 at position 7 is outside of the table of 5");
+    CHECK(message(-1, 0) == "embedding: token -1 at position 7 is outside of the table of 5");
+    CHECK(message(0, 5) == "cross_entropy: target 5 at position 7 is outside of [0,5)");
+    CHECK(message(0, -2) == "cross_entropy: target -2 at position 7 is outside of [0,5)");
+}
+
+TEST_CASE("train: a step of which no target counts has a loss of 0, and others learn") {
+    auto theta = table();
+    const auto sample = [&](auto tokens, auto targets, std::uint64_t first) {
+        successor(tokens, targets, first);
+        if (first % 8 == 0) std::fill(targets.begin(), targets.end(), fprnn::ignored_target);  // every other step
+    };
+    std::vector<double> losses;
+    const auto result = fprnn::train(lookup{}, theta, small(60), sample, [&](const training_step& s) {
+        losses.push_back(s.loss);
+        return true;
+    });
+    CHECK(result.end == training_end::steps);
+    CHECK(losses[0] == 0);
+    CHECK(losses[58] == 0);
+    CHECK(losses[59] < 0.2 * losses[1]);
+}
+
 TEST_CASE("train: options out of their range are refused before anything is trained") {
     auto theta = table();
     const auto message = [&](auto change) {

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,12 @@ namespace detail {
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend>
 training_result train(const Model& model, parameter_tree<T>& theta, training_memory<T>& memory,
                       const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
+    static_assert(is_sampler<Sample>,
+                  "train: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
+                  "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
+    static_assert(
+        std::is_invocable_r_v<bool, Observe&, const training_step&>,
+        "train: observe must be callable as observe(const fprnn::training_step&) and return whether to go on");
     options.validate();
     memory.validate(options);
     const learning_rate_schedule rate{.peak = options.optimiser.learning_rate,
@@ -142,7 +149,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
 /// bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
 ///
 /// model(tape, tokens, &how) gives logits [batch,tokens,V]; sample(tokens, targets, first) fills both [batch,tokens] with
-/// the sequences first, first + 1, …; observe(training_step) returns whether to go on.
+/// the sequences first, first + 1, …, see sampler; observe(training_step) returns whether to go on.
 ///
 /// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing, unless model, sample
 /// or observe do, or the adjoint is `unrolled`. A model resizes `how` and does not append.
