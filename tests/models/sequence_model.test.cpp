@@ -3,6 +3,8 @@
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/train/trainer.hpp>
 
 #include <doctest/doctest.h>
 
@@ -91,6 +93,44 @@ TEST_CASE("sequence_model: a block is one record of the tape, whatever the numbe
             (void)cross_entropy(tape, model(tape, tokens.view()), targets.view());
             CHECK(tape.records() == static_cast<std::size_t>(layers + 3));  // embedding, blocks, head, loss
         }
+}
+
+/// The first step of a training.
+template <class Block>
+fprnn::training_step first_step(Block block, chunked schedule, fprnn::adjoint a) {
+    const sequence_model model(
+        block, model_dims{.vocabulary = 6, .classes = 6, .d_model = 8, .d_inner = 8, .d_state = 2, .layers = 2},
+        schedule, a);
+    auto theta = model.template init<double>(fprnn::seed{6});
+    const fprnn::word_problem data{.group = fprnn::finite_group("S3")};
+    fprnn::training_step first;
+    fprnn::train(model, theta, {.batch = 5, .length = 6, .steps = 2}, data, [&](const fprnn::training_step& s) {
+        first = s;
+        return false;
+    });
+    return first;
+}
+
+TEST_CASE("sequence_model: a training step reports how the adjoint's solves ended, where an equation is solved") {
+    const auto fp_rnn = fprnn::models::fp_rnn<2>();
+    const auto direct = first_step(fp_rnn, {.length = 1}, implicit{});
+    CHECK(direct.adjoint_iterations == 1.0);
+    CHECK(direct.adjoint_share_converged == 1.0);
+    CHECK(direct.share_converged == 1.0);
+    const auto repeated = first_step(fp_rnn, fprnn::parallel(), implicit{});
+    CHECK(repeated.adjoint_iterations > 2.0);
+    CHECK(repeated.adjoint_share_converged == 1.0);
+    const auto ended = first_step(fp_rnn, fprnn::parallel(), implicit{.tolerance = 1e-14, .ell_max = 2});
+    CHECK(ended.adjoint_iterations == 2.0);
+    CHECK(ended.adjoint_share_converged == 0.0);
+    CHECK(ended.share_converged == 1.0);  // the way there is another solve
+    for (const fprnn::adjoint& a : {fprnn::adjoint(fprnn::one_step{}), fprnn::adjoint(fprnn::unrolled{})}) {
+        const auto none = first_step(fp_rnn, {.length = 1}, a);
+        CHECK(none.share_converged.has_value());
+        CHECK_FALSE(none.adjoint_iterations.has_value());
+        CHECK_FALSE(none.adjoint_share_converged.has_value());
+    }
+    CHECK_FALSE(first_step(fprnn::models::mamba(), {.length = 1}, implicit{}).adjoint_share_converged.has_value());
 }
 
 TEST_CASE("sequence_model: it evaluates to the same bits with and without a tape") {

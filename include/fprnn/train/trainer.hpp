@@ -28,6 +28,10 @@ struct training_step {
     double sequence_accuracy = 0;             ///< share of sequences without a mistake, in [0,1]
     std::optional<double> iterations{};       ///< median over sequences and layers; none without a fixed point
     std::optional<double> share_converged{};  ///< of the tokens
+    /// Of the adjoint's solves; none without a fixed point, and none where no equation is solved: `one_step`, `unrolled`. A token
+    /// that is solved directly counts as one iteration.
+    std::optional<double> adjoint_iterations{};
+    std::optional<double> adjoint_share_converged{};
     double learning_rate = 0;
     double gradient_norm = 0;  ///< before clipping
     double seconds = 0;        ///< of training so far
@@ -70,6 +74,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
     std::vector<solution<T>> how;
     cross_entropy_result<T> outcome;
     summary_scratch scratch;
+    std::vector<const convergence*> adjoints;
 
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&, before = memory.seconds] {
@@ -118,6 +123,13 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         if (const auto c = summarise(how, length, scratch)) {
             step.iterations = c->median_iterations;
             step.share_converged = c->share_converged;
+        }
+        adjoints.clear();
+        for (const auto& s : how)
+            if (s.adjoint) adjoints.push_back(s.adjoint.get());
+        if (const auto c = summarise(adjoints, length, scratch)) {
+            step.adjoint_iterations = c->median_iterations;
+            step.adjoint_share_converged = c->share_converged;
         }
         // From here to observe nothing throws, so what is remembered is always a whole step.
         memory.last_good = theta;
