@@ -35,6 +35,9 @@ fprnn_project_test(FetchContent "${CMAKE_CXX_COMPILER}" -DCMAKE_CXX_STANDARD=23
                    "-DFETCHCONTENT_SOURCE_DIR_FPRNN=${PROJECT_SOURCE_DIR}")
 set_tests_properties(consumers.find_package PROPERTIES FIXTURES_REQUIRED fprnn_prefix)
 
+fprnn_consumer_test(readme "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" "${consumers}/readme.sh" "${staged}/readme"
+                    "${PROJECT_SOURCE_DIR}/README.md" "${CMAKE_COMMAND}" "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}")
+
 function(fprnn_refusal_test name request expect)
     add_test(NAME consumers.refuses_${name} COMMAND "${CMAKE_COMMAND}" "-DPREFIX=${staged}/prefix" "-DREQUEST=${request}"
                                                     "-DEXPECT=${expect}" -P "${consumers}/request.cmake")

@@ -1,29 +1,18 @@
-// A mixer of one's own (own_mixer/rotation.hpp): against its dense matrix, its gradients, and in a model that learns.
+// A mixer of one's own (own_mixer/rotation.hpp): against the laws of mixers and its definition, and in a model that learns.
 #include "own_mixer/rotation.hpp"
+#include "own_mixer/rotation_matrix.hpp"
 
 #include <fprnn/fprnn.hpp>
 
-#include <algorithm>
 #include <cstdio>
 
 namespace fp = fprnn;
 
 int main() {
-    //! [dense]
-    using mixer = rotation_mixer<2>;
-    const double r[] = {0.3, -2}, *raw[] = {r}, *none = nullptr;
-    const auto Q_ij = [&](int i, int j) {  // two blocks [cos a, −sin a; sin a, cos a]
-        const double a = std::tanh(r[j / 2]) / 2;
-        return i / 2 != j / 2 ? 0 : i == j ? std::cos(a) : i < j ? -std::sin(a) : std::sin(a);
-    };
-    double q[4], e[4][4] = {{1}, {0, 1}, {0, 0, 1}, {0, 0, 0, 1}}, column[4], difference = 0;
-    mixer::prepare<fp::serial_team<double>>(4, raw, q);
-    for (int j = 0; j < 4; ++j) {  // column j of Q is Q e_j
-        mixer::mix<fp::serial_team<double>, double>(4, q, e[j], none, column, nullptr);
-        for (int i = 0; i < 4; ++i) difference = std::max(difference, std::abs(column[i] - Q_ij(i, j)));
-    }
-    std::printf("Q differs from its dense matrix by %.1e\n", difference);
-    //! [dense]
+    //! [laws]
+    const auto verdict = fp::check_mixer<rotation_mixer<4>>({.dense = rotation_matrix, .norm_at_most_one = true});
+    std::printf("%s\n", verdict.to_string().c_str());
+    //! [laws]
 
     //! [model]
     using namespace fp::symbols;
@@ -64,7 +53,7 @@ int main() {
     std::printf("T = 32: %.3f of the sequences without a mistake, %.0f iterations (median of the largest of each)\n",
                 test.accuracy.sequence, test.convergence->median_iterations);
     //! [train]
-    const bool right = difference < 1e-15 && worst.error < 1e-7 && test.accuracy.sequence > 0.99 &&
-                       test.convergence->share_converged == 1;
+    const bool right =
+        verdict.ok() && worst.error < 1e-7 && test.accuracy.sequence > 0.99 && test.convergence->share_converged == 1;
     return right ? 0 : 1;
 }

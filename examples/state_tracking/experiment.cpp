@@ -8,6 +8,7 @@
 #include <fprnn/train/progress.hpp>
 
 #include <cstdio>
+#include <fstream>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -61,12 +62,24 @@ void resume(const options& o, fp::training_state<real>& state) {
         std::printf("starts anew: there is no checkpoint in %s\n", o.out.c_str());
 }
 
+/// Columns of metrics.csv. A run that an earlier version began has those of the steps alone, and goes on with them.
+const std::string step_columns =
+    "step,length,loss,token_accuracy,sequence_accuracy,median_iterations,share_converged,learning_rate,gradient_norm,"
+    "seconds";
+const std::string all_columns = step_columns + ",adjoint_median_iterations,adjoint_share_converged";
+
+std::filesystem::path metrics_of(const options& o) { return o.out / "metrics.csv"; }
+
+bool has_adjoint_columns(const options& o, fp::index steps) {
+    std::ifstream file(metrics_of(o));
+    std::string first;
+    return steps == 0 || !std::getline(file, first) || first != step_columns;
+}
+
 /// The table of the steps so far.
 fp::csv_file open_metrics(const options& o, fp::index steps) {
-    const auto path = o.out / "metrics.csv";
-    constexpr auto header =
-        "step,length,loss,token_accuracy,sequence_accuracy,median_iterations,share_converged,learning_rate,"
-        "gradient_norm,seconds";
+    const auto path = metrics_of(o);
+    const std::string& header = has_adjoint_columns(o, steps) ? all_columns : step_columns;
     if (steps == 0) return {path, header};
     fp::csv_file metrics = fp::csv_file::continued(path, header, steps);
     if (metrics.rows() != steps)
@@ -77,6 +90,7 @@ fp::csv_file open_metrics(const options& o, fp::index steps) {
 
 fp::training_result train(const options& o, const network& model, fp::training_state<real>& state,
                           const fp::eigen& backend) {
+    const bool with_adjoint = has_adjoint_columns(o, state.steps);
     fp::csv_file metrics = open_metrics(o, state.steps);
     fp::progress progress(
         stdout, o.training.steps, 10,
@@ -90,8 +104,13 @@ fp::training_result train(const options& o, const network& model, fp::training_s
         saved = state.steps;
     };
     const auto observe = [&](const fp::training_step& s) {
-        metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations, s.share_converged,
-                     s.learning_rate, s.gradient_norm, s.seconds});
+        if (with_adjoint)
+            metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations,
+                         s.share_converged, s.learning_rate, s.gradient_norm, s.seconds, s.adjoint_iterations,
+                         s.adjoint_share_converged});
+        else
+            metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations,
+                         s.share_converged, s.learning_rate, s.gradient_norm, s.seconds});
         if (o.checkpoint_every > 0 && s.step % o.checkpoint_every == 0) save();
         progress.update({.step = s.step,
                          .sequences = s.sequences,

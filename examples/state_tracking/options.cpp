@@ -359,7 +359,7 @@ nlohmann::ordered_json to_json(const options& o) {
     j["beta1"] = t.optimiser.beta1;
     j["beta2"] = t.optimiser.beta2;
     j["weight_decay"] = t.optimiser.weight_decay;
-    j["warmup_steps"] = t.warmup_steps;
+    j["warmup_steps"] = t.warmup();
     j["decay"] = "cosine";
     j["max_norm"] = t.max_norm;
     if (o.schedule.length == fp::whole_sequence)

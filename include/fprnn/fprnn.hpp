@@ -2,6 +2,7 @@
 
 /// The whole library but for io/, which writes files and draws.
 #include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/mixers/check_mixer.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/lstm.hpp>

@@ -45,6 +45,15 @@ TEST_CASE("expression: the type of a node says when it is evaluated") {
     CHECK(true);
 }
 
+TEST_CASE("expression: a constant is a factor on either side, and one Q may stand behind another") {
+    const auto half = fprnn::constant<1, 2>();
+    static_assert(std::same_as<decltype(sigmoid(in) * half), decltype(half * sigmoid(in))>);
+    auto Q = fprnn::householder<2, "Q">(in);
+    auto P = fprnn::householder<2, "P">(in);
+    static_assert(fprnn::expression<decltype(Q * (P * prev))>);
+    CHECK(true);
+}
+
 TEST_CASE("expression: Q v + (I - Q) w is one application, in either order") {
     auto Q = fprnn::householder<2, "Q">(in);
     auto v = fprnn::linear<"v">(in);

@@ -2,9 +2,14 @@
 
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/train/trainer.hpp>
 
 #include <doctest/doctest.h>
+
+#include <numeric>
 
 namespace {
 
@@ -93,6 +98,44 @@ TEST_CASE("sequence_model: a block is one record of the tape, whatever the numbe
         }
 }
 
+/// The first step of a training.
+template <class Block>
+fprnn::training_step first_step(Block block, chunked schedule, fprnn::adjoint a) {
+    const sequence_model model(
+        block, model_dims{.vocabulary = 6, .classes = 6, .d_model = 8, .d_inner = 8, .d_state = 2, .layers = 2},
+        schedule, a);
+    auto theta = model.template init<double>(fprnn::seed{6});
+    const fprnn::word_problem data{.group = fprnn::finite_group("S3")};
+    fprnn::training_step first;
+    fprnn::train(model, theta, {.batch = 5, .length = 6, .steps = 2}, data, [&](const fprnn::training_step& s) {
+        first = s;
+        return false;
+    });
+    return first;
+}
+
+TEST_CASE("sequence_model: a training step reports how the adjoint's solves ended, where an equation is solved") {
+    const auto fp_rnn = fprnn::models::fp_rnn<2>();
+    const auto direct = first_step(fp_rnn, {.length = 1}, implicit{});
+    CHECK(direct.adjoint_iterations == 1.0);
+    CHECK(direct.adjoint_share_converged == 1.0);
+    CHECK(direct.share_converged == 1.0);
+    const auto repeated = first_step(fp_rnn, fprnn::parallel(), implicit{});
+    CHECK(repeated.adjoint_iterations > 2.0);
+    CHECK(repeated.adjoint_share_converged == 1.0);
+    const auto ended = first_step(fp_rnn, fprnn::parallel(), implicit{.tolerance = 1e-14, .ell_max = 2});
+    CHECK(ended.adjoint_iterations == 2.0);
+    CHECK(ended.adjoint_share_converged == 0.0);
+    CHECK(ended.share_converged == 1.0);  // the way there is another solve
+    for (const fprnn::adjoint& a : {fprnn::adjoint(fprnn::one_step{}), fprnn::adjoint(fprnn::unrolled{})}) {
+        const auto none = first_step(fp_rnn, {.length = 1}, a);
+        CHECK(none.share_converged.has_value());
+        CHECK_FALSE(none.adjoint_iterations.has_value());
+        CHECK_FALSE(none.adjoint_share_converged.has_value());
+    }
+    CHECK_FALSE(first_step(fprnn::models::mamba(), {.length = 1}, implicit{}).adjoint_share_converged.has_value());
+}
+
 TEST_CASE("sequence_model: it evaluates to the same bits with and without a tape") {
     sequence_model model(
         fprnn::models::fp_mamba<2>(),
@@ -106,6 +149,78 @@ TEST_CASE("sequence_model: it evaluates to the same bits with and without a tape
     REQUIRE(how.size() == 2);
     CHECK(how[1].iterations.size() == 19);
     CHECK(how[1].iterations[0] > 1);
+}
+
+tensor<std::int32_t> columns(const tensor<std::int32_t>& tokens, index first, index n) {
+    tensor<std::int32_t> part({tokens.shape()[0], n});
+    for (index b = 0; b < part.shape()[0]; ++b) std::copy_n(&tokens(b, first), n, &part(b, 0));
+    return part;
+}
+
+/// Evaluates tokens in calls of these lengths, which follow each other, and compares with one call.
+template <class Block>
+void check_pieces(Block block, index C, const std::vector<index>& lengths) {
+    const sequence_model model(
+        block, model_dims{.vocabulary = 5, .classes = 6, .d_model = 8, .d_inner = 8, .d_state = 4, .layers = 2},
+        chunked{.length = C});
+    const auto theta = model.template init<float>(fprnn::seed{6});
+    const index B = 19, T = std::accumulate(lengths.begin(), lengths.end(), index{0});
+    const auto tokens = numbers(B, T, 5, 1);
+    const auto once = model.evaluate(theta, tokens.view());
+    fprnn::models::model_carry<float> carry;
+    index at = 0;
+    bool same = true;
+    for (const index n : lengths) {
+        std::vector<fprnn::solution<float>> how;
+        const auto logits = model.evaluate(theta, columns(tokens, at, n).view(), carry, &how);
+        REQUIRE(logits.shape() == fprnn::shape{B, n, 6});
+        CHECK(how[1].all_converged());
+        for (index b = 0; b < B; ++b)
+            same = same && std::equal(&logits(b, 0, 0), &logits(b, 0, 0) + n * 6, &once(b, at, 0));
+        at += n;
+    }
+    CHECK(same);
+}
+
+TEST_CASE("sequence_model: calls that hand on their carry give the bits of one call, where a chunk ends with each") {
+    SUBCASE("one-token chunks, cut anywhere") {
+        for (const auto& lengths : std::vector<std::vector<index>>{{3, 4}, {6, 1}, {1, 1, 1, 1, 1, 1, 1}}) {
+            check_pieces(fprnn::models::fp_rnn<2>(), 1, lengths);
+            check_pieces(fprnn::models::fp_mamba<2>(), 1, lengths);
+            check_pieces(fprnn::models::mamba(), 1, lengths);
+            check_pieces(fprnn::models::lstm(), 1, lengths);
+        }
+    }
+    SUBCASE("longer chunks, cut between them") {
+        check_pieces(fprnn::models::fp_rnn<2>(), 3, {3, 6, 2});
+        check_pieces(fprnn::models::fp_mamba<2>(), 2, {2, 4, 1});
+    }
+}
+
+TEST_CASE("sequence_model: a carry of other layers or sequences is refused, and an evaluation that throws keeps it") {
+    const model_dims two{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .layers = 2};
+    const sequence_model model(fprnn::models::fp_rnn<2>(), two);
+    const auto theta = model.init<double>(fprnn::seed{0});
+    const auto tokens = numbers(2, 3, 3, 1);
+    fprnn::models::model_carry<double> carry;
+    (void)model.evaluate(theta, tokens.view(), carry);
+    REQUIRE(carry.blocks.size() == 2);
+    const auto before = carry;
+    const auto next = numbers(2, 1, 3, 2);
+    const auto expected = model.evaluate(theta, next.view(), carry);
+
+    carry = before;
+    tensor<std::int32_t> wrong({2, 1});
+    wrong[1] = 3;
+    CHECK_THROWS_AS((void)model.evaluate(theta, wrong.view(), carry), fprnn::argument_error);
+    const auto width = std::to_string(before.blocks[0].shape()[1]);
+    CHECK_THROWS_WITH_AS((void)model.evaluate(theta, numbers(3, 1, 3, 2).view(), carry),
+                         ("layer: carry must be [3," + width + "], got [2," + width + "]").c_str(),
+                         fprnn::argument_error);
+    CHECK(fprnn::testing::same_bits(model.evaluate(theta, next.view(), carry), expected));
+    carry.blocks.pop_back();
+    CHECK_THROWS_WITH_AS((void)model.evaluate(theta, next.view(), carry),
+                         "sequence_model: carry must be empty or of 2 blocks, got 1", fprnn::argument_error);
 }
 
 TEST_CASE("sequence_model: parameters are named by layer, and sizes below one are refused") {

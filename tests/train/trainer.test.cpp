@@ -218,6 +218,74 @@ TEST_CASE("train: a parameter that an update drives out of range is named and ta
     CHECK_FALSE(fprnn::first_nonfinite(theta).has_value());
 }
 
+TEST_CASE("train: without warmup_steps the rate rises for 200 steps, or for half of fewer than 400") {
+    const auto warmup = [](index steps) { return training_options{.steps = steps}.warmup(); };
+    CHECK(warmup(100000) == 200);
+    CHECK(warmup(400) == 200);
+    CHECK(warmup(399) == 199);
+    CHECK(warmup(1) == 0);
+    CHECK(training_options{.steps = 100, .warmup_steps = 0}.warmup() == 0);
+
+    auto theta = table();
+    std::vector<double> rates;
+    const auto result =
+        fprnn::train(lookup{}, theta, {.batch = 4, .length = 5, .steps = 100}, successor, [&](const training_step& s) {
+            rates.push_back(s.learning_rate);
+            return true;
+        });
+    CHECK(result.steps == 100);
+    CHECK(std::max_element(rates.begin(), rates.end()) - rates.begin() == 49);
+    CHECK(rates[0] == doctest::Approx(3e-3 / 50));
+}
+
+TEST_CASE(
+    "train: a token or a target out of range is named with its position, and the parameters keep the last update") {
+    const auto message = [](std::int32_t token, std::int32_t target) {
+        auto theta = table();
+        parameter_tree<float> before;
+        int calls = 0;
+        const auto sample = [&](auto tokens, auto targets, std::uint64_t first) {
+            successor(tokens, targets, first);
+            if (++calls < 3) return;
+            before = theta;
+            tokens[7] = token;
+            targets[7] = target;
+        };
+        std::string text;
+        try {
+            fprnn::train(lookup{}, theta, small(10), sample, go_on);
+        } catch (const fprnn::argument_error& e) {
+            text = e.what();
+        }
+        CHECK(calls == (text.empty() ? 10 : 3));
+        if (!text.empty()) CHECK(std::equal(theta.begin(), theta.end(), before.begin()));
+        return text;
+    };
+    CHECK(message(0, 0).empty());
+    CHECK(message(4, fprnn::ignored_target).empty());
+    CHECK(message(5, 0) == "embedding: token 5 at position 7 is outside of the table of 5");
+    CHECK(message(-1, 0) == "embedding: token -1 at position 7 is outside of the table of 5");
+    CHECK(message(0, 5) == "cross_entropy: target 5 at position 7 is outside of [0,5)");
+    CHECK(message(0, -2) == "cross_entropy: target -2 at position 7 is outside of [0,5)");
+}
+
+TEST_CASE("train: a step of which no target counts has a loss of 0, and others learn") {
+    auto theta = table();
+    const auto sample = [&](auto tokens, auto targets, std::uint64_t first) {
+        successor(tokens, targets, first);
+        if (first % 8 == 0) std::fill(targets.begin(), targets.end(), fprnn::ignored_target);  // every other step
+    };
+    std::vector<double> losses;
+    const auto result = fprnn::train(lookup{}, theta, small(60), sample, [&](const training_step& s) {
+        losses.push_back(s.loss);
+        return true;
+    });
+    CHECK(result.end == training_end::steps);
+    CHECK(losses[0] == 0);
+    CHECK(losses[58] == 0);
+    CHECK(losses[59] < 0.2 * losses[1]);
+}
+
 TEST_CASE("train: options out of their range are refused before anything is trained") {
     auto theta = table();
     const auto message = [&](auto change) {
@@ -239,6 +307,7 @@ TEST_CASE("train: options out of their range are refused before anything is trai
           "train: full_length_at must be in [0,1], got nan");
     CHECK(message([](auto& o) { o.steps = 0; }) == "train: steps must be at least 1, got 0");
     CHECK(message([](auto& o) { o.warmup_steps = 11; }) == "train: warmup_steps must be at most steps = 10, got 11");
+    CHECK(message([](auto& o) { o.warmup_steps = -1; }) == "train: warmup_steps must be at least 0, got -1");
     CHECK(message([](auto& o) { o.time_limit = std::numeric_limits<double>::quiet_NaN(); }) ==
           "train: time_limit must be positive, got nan");
     CHECK(message([](auto& o) { o.max_norm = 0; }) == "train: max_norm must be positive, got 0");

@@ -29,6 +29,29 @@ struct one_literal {
 };
 template <class... T>
 inline constexpr bool never = false;
+
+template <class N>
+inline constexpr bool is_constant = false;
+template <int N, int D>
+inline constexpr bool is_constant<constant_symbol<N, D>> = true;
+template <class Q>
+inline constexpr bool is_complement = false;
+template <class Q>
+inline constexpr bool is_complement<complement_node<Q>> = true;
+/// What has no place beside an expression.
+template <class N>
+concept number = std::is_arithmetic_v<N>;
+template <class N>
+concept number_or_constant = number<N> || is_constant<N>;
+template <class E, class... N>
+constexpr E refuse_number(E) {
+    static_assert(
+        never<N...>,
+        "a number beside an expression, or a quotient: write factors as constant<1, 2>() * e, which is e / 2, and "
+        "learnt "
+        "offsets as affine<\"name\">(e) or e + parameter<\"name\">(); the only other number is that of 1 - e");
+    return {};  // an expression, so that this stays the only error
+}
 }  // namespace detail
 
 template <int Numerator, int Denominator = 1>
@@ -126,10 +149,46 @@ template <int N, int D, expression E>
 constexpr auto operator*(constant_symbol<N, D>, E) {
     return elementwise_node<detail::scale_by<N, D>::template of, E>{};
 }
+template <int N, int D, expression E>
+constexpr auto operator*(E e, constant_symbol<N, D> scale) {
+    return scale * e;
+}
 template <expression E>
 constexpr auto operator-(detail::one_literal, E) {
     return elementwise_node<detail::one_minus, E>{};
 }
+
+template <expression E, detail::number N>
+constexpr auto operator*(E e, N) {
+    return detail::refuse_number<E, N>(e);
+}
+template <detail::number N, expression E>
+constexpr auto operator*(N, E e) {
+    return detail::refuse_number<E, N>(e);
+}
+template <expression E, class N>
+    requires detail::number_or_constant<N> || expression<N>
+constexpr auto operator/(E e, N) { return detail::refuse_number<E, N>(e); }
+template <detail::number_or_constant N, expression E>
+constexpr auto operator/(N, E e) {
+    return detail::refuse_number<E, N>(e);
+}
+template <expression E, detail::number_or_constant N>
+constexpr auto operator+(E e, N) {
+    return detail::refuse_number<E, N>(e);
+}
+template <detail::number_or_constant N, expression E>
+constexpr auto operator+(N, E e) {
+    return detail::refuse_number<E, N>(e);
+}
+template <expression E, detail::number_or_constant N>
+constexpr auto operator-(E e, N) {
+    return detail::refuse_number<E, N>(e);
+}
+/// Floating-point numbers would become 1, and integers are one_literal's.
+template <detail::number_or_constant N, expression E>
+    requires(!std::is_integral_v<N>)
+constexpr auto operator-(N, E e) { return detail::refuse_number<E, N>(e); }
 
 template <mixer_expression Q>
 constexpr auto operator-(identity_symbol, Q) {
@@ -150,6 +209,14 @@ constexpr auto operator*(mixer_node<M, Maps...>, V) {
 template <class Q, expression W>
 constexpr auto operator*(complement_node<Q>, W) {
     return mix_node<Q, zero_node, W>{};
+}
+template <class Q, class V>
+    requires((mixer_expression<Q> || detail::is_complement<Q>)&&!expression<V>)
+constexpr auto operator*(Q, V) {
+    static_assert(detail::never<Q, V>,
+                  "Q * v and (I - Q) * w need an expression of width d_inner behind the mixer, such as prev or "
+                  "linear<\"v\">(in); products of mixers are Q * (P * v)");
+    return previous_node{};
 }
 template <class Q, expression V, expression W>
     requires(!std::same_as<V, zero_node> && !std::same_as<W, zero_node>)

@@ -196,9 +196,6 @@ struct l2_normalise_node : node_tag {
 
 // ---- mixers ---------------------------------------------------------------------------------------------------------
 
-template <class M>
-inline constexpr bool is_mixer = mixer<M>;  // a concept in a static_assert would list all that it requires
-
 /// A mixer whose raw numbers are the given maps.
 template <class M, class... Maps>
 struct mixer_node : mixer_tag {

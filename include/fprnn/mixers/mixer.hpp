@@ -24,8 +24,8 @@ namespace fprnn {
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
-/// In an expression it is mixer_node<M, Maps...>, see householder in fprnn/expression/mixers.hpp. The laws in
-/// tests/laws/mixer.test.cpp hold for every mixer: yours joins them with a line and its definition as a dense matrix.
+/// In an expression it is mixer_node<M, Maps...>, see householder in fprnn/expression/mixers.hpp. check_mixer<M>() in
+/// fprnn/mixers/check_mixer.hpp says whether all of this holds.
 template <class M>
 concept mixer = requires(index D, double* p, const double* c, const double* const* raw, double* const* raw_bar) {
     { M::size(D) } -> std::convertible_to<index>;
@@ -37,6 +37,9 @@ concept mixer = requires(index D, double* p, const double* c, const double* cons
     M::template mix_back<serial_team<double>>(D, c, c, p, p, p);
     M::template mix_back_q<serial_team<double>>(D, c, c, c, c, p, p);
 };
+
+template <class M>
+inline constexpr bool is_mixer = mixer<M>;  // a concept in a static_assert would list all that it requires
 
 /// A mixer whose I − Q has low rank, I − Q = U S Uᵀ with S lower triangular: U is the first `rank` rows of D numbers of the
 /// prepared form, and

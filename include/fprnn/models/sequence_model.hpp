@@ -4,6 +4,8 @@
 #include <fprnn/models/recorded.hpp>
 
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace fprnn::models {
@@ -34,6 +36,12 @@ struct model_dims {
 /// A final norm and the map to logits.
 inline auto head_expression() { return linear<"logits", d_out>(rms_norm<"norm">(symbols::in)); }
 using head_layer = layer<decltype(head_expression())>;
+
+/// Where an evaluation ended, so that another goes on from there; made empty, the beginning.
+template <class T>
+struct model_carry {
+    std::vector<tensor<T>> blocks;  ///< of each block [B, numbers that it hands on]
+};
 
 /// Embedding, `layers` equal blocks, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
 template <class Block>
@@ -69,18 +77,38 @@ public:
         return head(t, head_dims(), "head.", x);
     }
 
-    /// Logits without a tape.
+    /// Logits [B,T,classes] without a tape.
     template <class T, backend_for<T> Backend = eigen>
     tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
                        std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
-        if (how) how->resize(static_cast<std::size_t>(size.layers));
+        model_carry<T> from_the_beginning;
+        return evaluate(theta, tokens, from_the_beginning, how, backend);
+    }
+
+    /// The same, from `carry` on, which is then where these tokens end: a prompt, then token by token. Where a chunk ends with
+    /// each call, as it does with one-token chunks, several calls give the bits of one. Errors: a carry of other layers or another
+    /// number of sequences; the carry is then what it was.
+    template <class T, backend_for<T> Backend = eigen>
+    tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T>& carry,
+                       std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
+        const auto layers = static_cast<std::size_t>(size.layers);
+        const std::size_t carried = carry.blocks.size();
+        require(carried == 0 || carried == layers, "sequence_model", [&] {
+            return "carry must be empty or of " + std::to_string(layers) + " blocks, got " + std::to_string(carried);
+        });
+        if (how) how->resize(layers);
+        model_carry<T> next;
         tensor<T> x = embedding(theta["embedding"], tokens);
-        for (int i = 0; i < size.layers; ++i) {
-            solution<T> y = run(block, theta, block_dims(), prefix(i), x, backend);
+        for (std::size_t i = 0; i < layers; ++i) {
+            const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
+            solution<T> y = run(block, theta, block_dims(), prefix(static_cast<int>(i)), x, from, backend);
             x = std::move(y.value);
-            if (how) (*how)[static_cast<std::size_t>(i)] = std::move(y);
+            next.blocks.push_back(y.carry);
+            if (how) (*how)[i] = std::move(y);
         }
-        return run(head, theta, head_dims(), "head.", x, backend).value;
+        tensor<T> logits = run(head, theta, head_dims(), "head.", x, {}, backend).value;
+        carry = std::move(next);
+        return logits;
     }
 
     dims block_dims() const { return {size.d_model, size.d_inner, size.d_state, size.d_model}; }
@@ -98,8 +126,8 @@ private:
     }
     template <class Layer, class T, class Backend>
     static solution<T> run(const Layer& l, const parameter_tree<T>& theta, const dims& d, const std::string& prefix,
-                           const tensor<T>& x, Backend& backend) {
-        return l.template run<T>(d, theta.data() + Layer::parameter_offset(theta, d, prefix), x.view(), {}, backend,
+                           const tensor<T>& x, std::type_identity_t<view<const T>> carry, Backend& backend) {
+        return l.template run<T>(d, theta.data() + Layer::parameter_offset(theta, d, prefix), x.view(), carry, backend,
                                  nullptr);
     }
 };

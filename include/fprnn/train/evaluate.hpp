@@ -4,6 +4,7 @@
 #include <fprnn/fixed_point/solution.hpp>
 #include <fprnn/ops/cross_entropy.hpp>
 #include <fprnn/tape/parameters.hpp>
+#include <fprnn/train/sampler.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -115,11 +116,14 @@ struct evaluation {
 };
 
 /// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
-/// sample(tokens, targets, first), at most 2^16 tokens at a time, so that of what is in memory only the answers and the
+/// sample(tokens, targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers and the
 /// convergence grow with their number. argument_error unless length and sequences are at least 1.
 template <class T, class Model, class Sample, backend_for<T> Backend = eigen>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
                     Backend backend = Backend{}) {
+    static_assert(is_sampler<Sample>,
+                  "evaluate: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
+                  "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
     require(length >= 1, "evaluate", [&] { return "length must be at least 1, got " + std::to_string(length); });
     require(sequences >= 1, "evaluate",
             [&] { return "sequences must be at least 1, got " + std::to_string(sequences); });

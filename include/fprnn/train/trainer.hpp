@@ -13,6 +13,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,10 @@ struct training_step {
     double sequence_accuracy = 0;             ///< share of sequences without a mistake, in [0,1]
     std::optional<double> iterations{};       ///< median over sequences and layers; none without a fixed point
     std::optional<double> share_converged{};  ///< of the tokens
+    /// Of the adjoint's solves; none without a fixed point, and none where no equation is solved: `one_step`, `unrolled`. A token
+    /// that is solved directly counts as one iteration.
+    std::optional<double> adjoint_iterations{};
+    std::optional<double> adjoint_share_converged{};
     double learning_rate = 0;
     double gradient_norm = 0;  ///< before clipping
     double seconds = 0;        ///< of training so far
@@ -52,12 +57,18 @@ namespace detail {
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend>
 training_result train(const Model& model, parameter_tree<T>& theta, training_memory<T>& memory,
                       const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
+    static_assert(is_sampler<Sample>,
+                  "train: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
+                  "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
+    static_assert(
+        std::is_invocable_r_v<bool, Observe&, const training_step&>,
+        "train: observe must be callable as observe(const fprnn::training_step&) and return whether to go on");
     options.validate();
     memory.validate(options);
     constexpr index largest = std::numeric_limits<index>::max();
     const index last_step = std::min(options.steps, largest - 1);
     const learning_rate_schedule rate{.peak = options.optimiser.learning_rate,
-                                      .warmup_steps = std::min(options.warmup_steps, last_step),
+                                      .warmup_steps = std::min(options.warmup(), last_step),
                                       .total_steps = last_step + 1,  // adamw refuses a rate of 0
                                       .decay = options.decay};
     const auto step_at = [&](double done) {
@@ -71,6 +82,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
     std::vector<solution<T>> how;
     cross_entropy_result<T> outcome;
     summary_scratch scratch;
+    std::vector<const convergence*> adjoints;
 
     const auto start = std::chrono::steady_clock::now();
     const auto seconds = [&, before = memory.seconds] {
@@ -123,6 +135,13 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
             step.iterations = c->median_iterations;
             step.share_converged = c->share_converged;
         }
+        adjoints.clear();
+        for (const auto& s : how)
+            if (s.adjoint) adjoints.push_back(s.adjoint.get());
+        if (const auto c = summarise(adjoints, length, scratch)) {
+            step.adjoint_iterations = c->median_iterations;
+            step.adjoint_share_converged = c->share_converged;
+        }
         // From here to observe nothing throws, so what is remembered is always a whole step.
         memory.last_good = theta;
         memory.last_good_steps = memory.steps;
@@ -153,7 +172,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
 /// bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
 ///
 /// model(tape, tokens, &how) gives logits [batch,tokens,V]; sample(tokens, targets, first) fills both [batch,tokens] with
-/// the sequences first, first + 1, …; observe(training_step) returns whether to go on.
+/// the sequences first, first + 1, …, see sampler; observe(training_step) returns whether to go on.
 ///
 /// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing, unless model, sample
 /// or observe do, or the adjoint is `unrolled`. A model resizes `how` and does not append.

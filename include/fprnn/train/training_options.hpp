@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <string>
 
 namespace fprnn {
@@ -21,7 +22,7 @@ struct training_options {
     index steps = 3000;
     double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
     adamw_options optimiser{};
-    index warmup_steps = 200;
+    std::optional<index> warmup_steps{};        ///< none: 200, or half of the steps where they are fewer than 400
     fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
     double max_norm = 1;                        ///< of the gradient
 
@@ -33,6 +34,9 @@ struct training_options {
         const double by_steps = static_cast<double>(steps_taken) / static_cast<double>(steps);
         return std::clamp((seconds / time_limit - slack) / (1 - slack), by_steps, 1.0);
     }
+
+    /// The steps in which the learning rate rises.
+    index warmup() const { return warmup_steps.value_or(std::min<index>(200, steps / 2)); }
 
     /// argument_error when a member is out of its range; adamw checks its own.
     void validate() const {
@@ -51,10 +55,10 @@ struct training_options {
         require(full_length_at >= 0 && full_length_at <= 1, "train",
                 [&] { return "full_length_at must be in [0,1], got " + detail::number_text(full_length_at); });
         at_least("steps", steps, 1);
-        at_least("warmup_steps", warmup_steps, 0);
-        require(warmup_steps <= steps, "train", [&] {
+        at_least("warmup_steps", warmup(), 0);
+        require(warmup() <= steps, "train", [&] {
             return "warmup_steps must be at most steps = " + std::to_string(steps) + ", got " +
-                   std::to_string(warmup_steps);
+                   std::to_string(warmup());
         });
         require(time_limit > 0, "train",
                 [&] { return "time_limit must be positive, got " + detail::number_text(time_limit); });

@@ -1,0 +1,199 @@
+#pragma once
+
+#include <fprnn/core/gradcheck.hpp>
+#include <fprnn/mixers/mixer_trial.hpp>
+#include <fprnn/mixers/mixer_verdict.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fprnn::detail {
+
+/// The laws for one mixer, team and width. A law that two calls show in two ways has one name.
+class mixer_laws {
+public:
+    mixer_laws(mixer_functions functions, const mixer_claims& claims, mixer_verdict& verdict)
+        : trial_(std::move(functions)), D_(trial_.m.D), claims_(claims), verdict_(verdict) {}
+
+    void try_all() {
+        equal("prepare overwrites q", trial_.prepare(10), trial_.q);
+        mixing();
+        if (claims_.dense) definition();
+        adjoints();
+        gradients();
+        if (trial_.m.compact) compact_form();
+        if (claims_.norm_at_most_one)
+            for (std::uint64_t stream = 1; stream <= 10; ++stream) norm(stream);
+        for (const std::string& function : trial_.strayed)
+            hold(function + " writes nothing beside its arrays", nan, 0, "numbers before or behind one have changed");
+    }
+
+private:
+    static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+
+    /// out = w + Q (v − w), linear in both
+    void mixing() {
+        const fenced Qv = trial_.mix(&v_, nullptr), Qw = trial_.mix(&w_, nullptr), both = trial_.mix(&v_, &w_);
+        equal("mix overwrites out", trial_.mix(&v_, &w_, 10), both);
+        equal("mix reads nothing that scratch held before", trial_.mix(&v_, &w_, 0, nan), both);
+        equal("mix of a null v and a null w is 0", trial_.mix(nullptr, nullptr), fenced(D_), 0);
+        const fenced v_half_w = sum(0.5, w_, v_);
+        equal("mix is linear in v", trial_.mix(&v_half_w, nullptr), sum(0.5, Qw, Qv));
+        equal("mix of a null v is w - Q w", trial_.mix(nullptr, &w_), sum(-1, Qw, w_));
+        equal("mix of v and w is Q v + (I - Q) w", both, sum(1, Qv, sum(-1, Qw, w_)));
+        equal("mix of v and v is v", trial_.mix(&v_, &v_), v_);
+        for (const fenced* w : {&w_, static_cast<const fenced*>(nullptr)}) {
+            fenced in_place = v_, scratch(trial_.m.scratch);
+            trial_.m.mix(D_, trial_.q.data(), in_place.data(), w ? w->data() : nullptr, in_place.data(),
+                         scratch.data());
+            equal("mix gives the same bits when out is v", in_place, trial_.mix(&v_, w), 0);
+        }
+    }
+
+    void definition() {
+        std::vector<tensor<double>> raw;
+        for (const fenced& r : trial_.raw) {
+            raw.emplace_back(shape{r.size()});
+            std::copy_n(r.data(), r.size(), raw.back().data());
+        }
+        const tensor<double> Q = claims_.dense(D_, raw);
+        require(Q.shape() == shape{D_, D_}, "check_mixer", [&] {
+            return "dense must give " + shape{D_, D_}.to_string() + ", got " + Q.shape().to_string();
+        });
+        fenced expected(Q.size());
+        std::copy_n(Q.data(), Q.size(), expected.data());
+        equal("Q is the dense matrix of its definition", trial_.matrix(), expected);
+    }
+
+    /// v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō, against the matrix whose columns mix gives: to rounding, entry by entry.
+    void adjoints() {
+        const fenced Q = trial_.matrix();
+        fenced transposed(D_);
+        for (index r = 0; r < D_; ++r)
+            for (index c = 0; c < D_; ++c) transposed[c] += Q[r * D_ + c] * trial_.out_bar[r];
+        const auto [v_bar, w_bar] = trial_.mix_back();
+        equal("mix_back's v_bar is the adjoint of mix in v", v_bar, transposed);
+        equal("mix_back's w_bar is the adjoint of mix in w", w_bar, sum(-1, transposed, trial_.out_bar));
+        equal("mix_back takes a null w_bar", trial_.mix_back(true, false).first, v_bar);
+        equal("mix_back takes a null v_bar", trial_.mix_back(false, true).second, w_bar);
+        const auto more = trial_.mix_back(true, true, 10);
+        equal("mix_back adds to v_bar", more.first, sum(1, v_bar, fenced(D_, 10)));
+        equal("mix_back adds to w_bar", more.second, sum(1, w_bar, fenced(D_, 10)));
+        const auto dirty = trial_.mix_back(true, true, 0, nan);
+        equal("mix_back reads nothing that scratch held before", dirty.first, v_bar);
+        equal("mix_back reads nothing that scratch held before", dirty.second, w_bar);
+    }
+
+    void gradients() {
+        const auto of_q = [&](const char* law, const fenced* v, const fenced* w) {
+            const fenced bar = trial_.mix_back_q(v, w);
+            slopes(law, [&] { return dot(trial_.mix(v, w), trial_.out_bar); }, {{"q", trial_.q, bar}});
+        };
+        of_q("mix_back_q gives the gradient of mix in q", &v_, &w_);
+        of_q("mix_back_q gives the gradient of mix in q, with a null w", &v_, nullptr);
+        of_q("mix_back_q gives the gradient of mix in q, with a null v", nullptr, &w_);
+        const fenced q_bar = trial_.mix_back_q(&v_, &w_);
+        equal("mix_back_q adds to q_bar", trial_.mix_back_q(&v_, &w_, 10), sum(1, q_bar, fenced(q_bar.size(), 10)));
+        equal("mix_back_q reads nothing that scratch held before", trial_.mix_back_q(&v_, &w_, 0, nan), q_bar);
+
+        const fenced from = fenced::random(trial_.m.size, 5);
+        const auto once = trial_.prepare_back(from), more = trial_.prepare_back(from, 10);
+        std::vector<gradcheck_input> inputs;
+        for (std::size_t k = 0; k < once.size(); ++k) {
+            inputs.push_back({"raw[" + std::to_string(k) + "]", trial_.raw[k], once[k]});
+            equal("prepare_back adds to raw_bar", more[k], sum(1, once[k], fenced(once[k].size(), 10)));
+        }
+        slopes(
+            "prepare_back gives the gradient of prepare in raw", [&] { return dot(trial_.prepare(), from); }, inputs);
+    }
+
+    /// I − Q = U S Uᵀ
+    void compact_form() {
+        const index R = trial_.m.rank;
+        const fenced &U = trial_.q, Q = trial_.matrix();
+        fenced S(R * R), product(D_ * D_), rest(D_ * D_);
+        trial_.m.compact(D_, U.data(), S.data());
+        for (index r = 0; r < D_; ++r)
+            for (index c = 0; c < D_; ++c) {
+                rest[r * D_ + c] = (r == c) - Q[r * D_ + c];
+                for (index i = 0; i < R; ++i)
+                    for (index j = 0; j < R; ++j) product[r * D_ + c] += U[i * D_ + r] * S[i * R + j] * U[j * D_ + c];
+            }
+        equal("compact's U S Uᵀ is I - Q", product, rest);
+        fenced lower = S;
+        for (index i = 0; i < R; ++i)
+            for (index j = i + 1; j < R; ++j) lower[i * R + j] = 0;
+        equal("compact's S is lower triangular", S, lower, 0);
+    }
+
+    /// ‖Q‖₂ by power iteration on QᵀQ, for raw numbers that drive what is bounded to its limits.
+    void norm(std::uint64_t stream) {
+        trial_.draw(stream, 3);
+        const fenced Q = trial_.matrix();
+        fenced x = v_;
+        double size = 0;
+        for (int i = 0; i < 200; ++i) {
+            x = sum(1 / std::max(std::sqrt(dot(x, x)), 1e-300), x, fenced(D_));
+            fenced y(D_), back(D_);
+            for (index r = 0; r < D_; ++r)
+                for (index c = 0; c < D_; ++c) y[r] += Q[r * D_ + c] * x[c];
+            for (index r = 0; r < D_; ++r)
+                for (index c = 0; c < D_; ++c) back[c] += Q[r * D_ + c] * y[r];
+            size = std::sqrt(dot(y, y));
+            x = back;
+        }
+        hold("the norm of Q is at most 1", size <= 1 ? 0 : size - 1, 4 * claims_.rounding,
+             "it is " + std::to_string(size));
+        trial_.draw(1, 1);
+    }
+
+    void equal(const char* law, const fenced& got, const fenced& expected) {
+        equal(law, got, expected, claims_.rounding);
+    }
+    void equal(const char* law, const fenced& got, const fenced& expected, double allowed) {
+        double largest = 1, worst = 0;
+        index at = 0;
+        for (index i = 0; i < got.size(); ++i) {
+            const double difference = std::abs(got[i] - expected[i]);
+            largest = std::max({largest, std::abs(got[i]), std::abs(expected[i])});
+            if (difference <= worst || std::isnan(worst)) continue;
+            worst = difference;  // NaN, too
+            at = i;
+        }
+        if (worst == 0) return;
+        char where[96];
+        std::snprintf(where, sizeof where, "number %lld is %.6g, expected %.6g", static_cast<long long>(at), got[at],
+                      expected[at]);
+        hold(law, worst / largest, allowed, where);
+    }
+
+    /// By the better of two steps: the longer may cross a kink.
+    template <class F>
+    void slopes(const char* law, F&& f, const std::vector<gradcheck_input>& inputs) {
+        gradcheck_result best = gradcheck(f, inputs);
+        if (best.error > claims_.gradient) {
+            const gradcheck_result other = gradcheck(f, inputs, {.step = 1e-4});
+            if (other.error < best.error) best = other;
+        }
+        hold(law, best.error, claims_.gradient, best.to_string());
+    }
+
+    void hold(const std::string& law, double by, double allowed, const std::string& where) {
+        if (by <= allowed) return;
+        if (std::none_of(verdict_.broken.begin(), verdict_.broken.end(), [&](const auto& b) { return b.law == law; }))
+            verdict_.broken.push_back({law, trial_.m.team, D_, by, allowed, where});
+    }
+
+    mixer_trial trial_;
+    index D_;
+    const mixer_claims& claims_;
+    mixer_verdict& verdict_;
+    const fenced v_ = fenced::random(D_, 2), w_ = fenced::random(D_, 3);
+};
+
+}  // namespace fprnn::detail
