@@ -113,17 +113,17 @@ std::string encode_checkpoint(const training_state<T>& state, const nlohmann::or
 
 namespace detail {
 /// The metadata of a checkpoint whose bytes are as they were written.
-inline checkpoint_metadata undamaged(const safetensors_content& file, std::string_view source) {
-    const checkpoint_metadata metadata{file.metadata, source};
+inline checkpoint_metadata undamaged(const safetensors_content& content, std::string_view source) {
+    const checkpoint_metadata metadata{content.metadata, source};
     if (metadata.text("format") != checkpoint_format)
         metadata.refuse("not a checkpoint: its format is " + shown(metadata.text("format")));
     if (metadata.text("version") != checkpoint_version)
         metadata.refuse("expected version " + std::string(checkpoint_version) + ", got " +
                         shown(metadata.text("version")));
     const std::string& digits = metadata.text("checksum");
-    const std::size_t at = find_checksum(file.storage, digits);
-    if (at == file.storage.npos) metadata.refuse("its checksum is " + shown(digits));
-    if (const std::string sum = checksum_of(file.storage, at); sum != digits)
+    const std::size_t at = find_checksum(content.storage, digits);
+    if (at == content.storage.npos) metadata.refuse("its checksum is " + shown(digits));
+    if (const std::string sum = checksum_of(content.storage, at); sum != digits)
         metadata.refuse("damaged: its checksum is " + digits + ", that of its bytes " + sum);
     return metadata;
 }
