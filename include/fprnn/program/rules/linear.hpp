@@ -74,9 +74,9 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
                     if constexpr (!hoisted<P>) {
                         const auto w = weights(f, column, f.template width_of<P>());
                         if (f.phase == pass::forward)
-                            F::backend::pack(w, packed_part<P>(f));
+                            F::backend::pack(w, packed_part<P>(f, column));
                         else
-                            F::backend::pack_back(w, packed_part<P>(f));
+                            F::backend::pack_back(w, packed_part<P>(f, column));
                     }
                 },
                 f);
@@ -206,7 +206,7 @@ private:
                 if constexpr (!iterated || hoisted<P> == Hoisted) {
                     const auto x = f.template const_value_rows<P>(row, n);
                     const auto w = weights(f, column, f.template width_of<P>());
-                    if (const auto* packed = packed_part<P>(f))
+                    if (const auto* packed = packed_part<P>(f, column))
                         F::backend::multiply_packed(out, x, w, packed, overwrite);
                     else
                         F::backend::multiply(out, x, w, overwrite, f.packing);
@@ -221,7 +221,7 @@ private:
         const auto x_bar = f.template bar_rows<P>(row, n);
         const auto y_bar = f.template const_bar_rows<node>(row, n);
         const auto w = weights(f, column, f.template width_of<P>());
-        if (const auto* packed = packed_part<P>(f))
+        if (const auto* packed = packed_part<P>(f, column))
             F::backend::multiply_back_packed(x_bar, y_bar, w, packed, false);
         else
             F::backend::multiply_back(x_bar, y_bar, w, false, f.packing);
@@ -234,19 +234,19 @@ private:
         const index n = F::backend::template packed_size<T>(width(f.size), f.template width_of<P>());
         return (n + line - 1) / line * line;
     }
-    /// Part P of W as begin packed it; null where it has not.
+    /// Part P of W, which begins at `column`, as begin packed it; null where it has not. Equal parts stand in several columns.
     template <class P, class F>
-    static typename F::scalar* packed_part(F& f) {
+    static typename F::scalar* packed_part(F& f, index column) {
         if constexpr (!iterated || hoisted<P>) {
             return nullptr;
         } else {
             auto* packed = f.template memory_of<node>().packed;
-            bool before = true;
             if (packed != nullptr)
-                for_each_node(parts{}, [&]<class Other>() {
-                    before = before && !std::same_as<Other, P>;
-                    if (before && !hoisted<Other>) packed += packed_size<Other>(f);
-                });
+                visit(
+                    [&]<class Before>(index at) {
+                        if (at < column && !hoisted<Before>) packed += packed_size<Before>(f);
+                    },
+                    f);
             return packed;
         }
     }
