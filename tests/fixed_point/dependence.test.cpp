@@ -69,4 +69,11 @@ TEST_CASE("layer: a linear map may read the fixed point directly") {
     check_schedules_and_gradients(fprnn::linear<"out">(cat(y, in)));
 }
 
+TEST_CASE("layer: a linear map may have the same part twice") {
+    const auto before = shift(prev);
+    const auto twice = fprnn::linear<"B">(cat(before, in, before, prev, prev));
+    check_schedules_and_gradients(fprnn::fixed_point(
+        scan(sigmoid(fprnn::linear<"lambda">(cat(before, before))), fprnn::constant<1, 4>() * tanh(twice))));
+}
+
 }  // namespace

@@ -88,4 +88,17 @@ TEST_CASE("bits: LSTM's depend on neither threads nor place nor neighbours") {
     }
 }
 
+TEST_CASE("bits: calls that end where a chunk ends give those of one call, a last chunk of one token included") {
+    fprnn::layer l(fprnn::models::lstm(), fprnn::chunked{.length = 4, .tolerance = 1e-4, .ell_max = 40}, exact);
+    const auto theta = fprnn::init<float>(l, {.d_in = 7, .d_inner = 300}, fprnn::seed{3});
+    for (const index T : {5, 6, 8}) {
+        CAPTURE(T);
+        const auto x = normal<float>({3, T, 7}, 1);
+        const auto all = l(theta, x);
+        const auto begun = l(theta, tokens(x, 0, 4)), rest = l(theta, tokens(x, 4, T - 4), begun.carry);
+        CHECK(same_bits(rest.value, tokens(all.value, 4, T - 4)));
+        CHECK(same_bits(rest.carry, all.carry));
+    }
+}
+
 }  // namespace

@@ -45,7 +45,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             if ((f.phase == pass::forward && !evaluated_once(f)) || f.unrolled) m.hoisted = scratch.take(n);
             if (f.phase != pass::forward && f.unrolled) m.total = scratch.take(n);
             index packed = 0;
-            if (f.chunk == 1 && !f.unrolled)
+            if (has_one_token_chunk(f) && !f.unrolled)
                 visit([&]<class P>(index) { packed += hoisted<P> ? 0 : packed_size<P>(f); }, f);
             m.packed = packed > 0 ? scratch.take(packed) : nullptr;
         }
@@ -74,9 +74,9 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
                     if constexpr (!hoisted<P>) {
                         const auto w = weights(f, column, f.template width_of<P>());
                         if (f.phase == pass::forward)
-                            F::backend::pack(w, packed_part<P>(f));
+                            F::backend::pack(w, packed_part<P>(f, column));
                         else
-                            F::backend::pack_back(w, packed_part<P>(f));
+                            F::backend::pack_back(w, packed_part<P>(f, column));
                     }
                 },
                 f);
@@ -168,6 +168,11 @@ private:
     static bool evaluated_once(const F& f) {
         return node::depends == dependence::shifted && f.chunk == 1 && !f.unrolled;
     }
+    /// Also when the last chunk alone is: its bits are then those of a call that begins with it.
+    template <class F>
+    static bool has_one_token_chunk(const F& f) {
+        return f.chunk == 1 || f.tokens % f.chunk == 1;
+    }
     template <class... P>
     static consteval bool has_hoisted(type_list<P...>) {
         return (hoisted<P> || ...);
@@ -206,7 +211,7 @@ private:
                 if constexpr (!iterated || hoisted<P> == Hoisted) {
                     const auto x = f.template const_value_rows<P>(row, n);
                     const auto w = weights(f, column, f.template width_of<P>());
-                    if (const auto* packed = packed_part<P>(f))
+                    if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile)
                         F::backend::multiply_packed(out, x, w, packed, overwrite);
                     else
                         F::backend::multiply(out, x, w, overwrite, f.packing);
@@ -221,7 +226,7 @@ private:
         const auto x_bar = f.template bar_rows<P>(row, n);
         const auto y_bar = f.template const_bar_rows<node>(row, n);
         const auto w = weights(f, column, f.template width_of<P>());
-        if (const auto* packed = packed_part<P>(f))
+        if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile)
             F::backend::multiply_back_packed(x_bar, y_bar, w, packed, false);
         else
             F::backend::multiply_back(x_bar, y_bar, w, false, f.packing);
@@ -234,19 +239,19 @@ private:
         const index n = F::backend::template packed_size<T>(width(f.size), f.template width_of<P>());
         return (n + line - 1) / line * line;
     }
-    /// Part P of W as begin packed it; null where it has not.
+    /// Part P of W, which begins at `column`, as begin packed it; null where it has not. Equal parts stand in several columns.
     template <class P, class F>
-    static typename F::scalar* packed_part(F& f) {
+    static typename F::scalar* packed_part(F& f, index column) {
         if constexpr (!iterated || hoisted<P>) {
             return nullptr;
         } else {
             auto* packed = f.template memory_of<node>().packed;
-            bool before = true;
             if (packed != nullptr)
-                for_each_node(parts{}, [&]<class Other>() {
-                    before = before && !std::same_as<Other, P>;
-                    if (before && !hoisted<Other>) packed += packed_size<Other>(f);
-                });
+                visit(
+                    [&]<class Before>(index at) {
+                        if (at < column && !hoisted<Before>) packed += packed_size<Before>(f);
+                    },
+                    f);
             return packed;
         }
     }
