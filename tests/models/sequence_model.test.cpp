@@ -214,13 +214,21 @@ TEST_CASE("sequence_model: a carry of other layers or sequences is refused, and 
     wrong[1] = 3;
     CHECK_THROWS_AS((void)model.evaluate(theta, wrong.view(), carry), fprnn::argument_error);
     const auto width = std::to_string(before.blocks[0].shape()[1]);
-    CHECK_THROWS_WITH_AS((void)model.evaluate(theta, numbers(3, 1, 3, 2).view(), carry),
-                         ("layer: carry must be [3," + width + "], got [2," + width + "]").c_str(),
-                         fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(
+        (void)model.evaluate(theta, numbers(3, 1, 3, 2).view(), carry),
+        ("sequence_model: carry must be of [3," + width + "] in each block, got [2," + width + "]").c_str(),
+        fprnn::argument_error);
     CHECK(fprnn::testing::same_bits(model.evaluate(theta, next.view(), carry), expected));
     carry.blocks.pop_back();
     CHECK_THROWS_WITH_AS((void)model.evaluate(theta, next.view(), carry),
                          "sequence_model: carry must be empty or of 2 blocks, got 1", fprnn::argument_error);
+    carry = {};
+    (void)model.evaluate(theta, tensor<std::int32_t>({0, 3}).view(),
+                         carry);  // of no sequence, which is not the beginning
+    CHECK_THROWS_WITH_AS(
+        (void)model.evaluate(theta, next.view(), carry),
+        ("sequence_model: carry must be of [2," + width + "] in each block, got [0," + width + "]").c_str(),
+        fprnn::argument_error);
 }
 
 TEST_CASE("sequence_model: parameters are named by layer, and sizes below one are refused") {

@@ -99,6 +99,11 @@ public:
         if (how) how->resize(layers);
         model_carry<T> next;
         tensor<T> x = embedding(theta["embedding"], tokens);
+        const shape expected{x.shape()[0], layer<Block>::carry_width(block_dims())};
+        for (const tensor<T>& c : carry.blocks)  // here, because the layer takes one without numbers for none
+            require(c.shape() == expected, "sequence_model", [&] {
+                return "carry must be of " + expected.to_string() + " in each block, got " + c.shape().to_string();
+            });
         for (std::size_t i = 0; i < layers; ++i) {
             const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
             solution<T> y = run(block, theta, block_dims(), prefix(static_cast<int>(i)), x, from, backend);
