@@ -166,11 +166,7 @@ struct not_finite : right {
     }
 };
 struct asks_for_too_little : right {
-    template <class Team, class T>
-    static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar, T* scratch) {
-        std::copy_n(out_bar, D, scratch);
-        right::mix_back_q<Team>(D, q, v, w, static_cast<const T*>(scratch), q_bar, scratch);
-    }
+    static index scratch(index D) { return D; }
 };
 struct writes_behind_q : right {
     template <class Team, class T>

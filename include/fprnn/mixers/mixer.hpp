@@ -31,11 +31,11 @@ concept mixer = requires(index D, double* p, const double* c, const double* cons
     { M::size(D) } -> std::convertible_to<index>;
     { M::raw_sizes(D)[0] } -> std::convertible_to<index>;
     { M::scratch(D) } -> std::convertible_to<index>;
-    M::template prepare<serial_team<double>>(D, raw, p);
-    M::template prepare_back<serial_team<double>>(D, raw, c, raw_bar);
-    M::template mix<serial_team<double>>(D, c, c, c, p, p);
-    M::template mix_back<serial_team<double>>(D, c, c, p, p, p);
-    M::template mix_back_q<serial_team<double>>(D, c, c, c, c, p, p);
+    M::template prepare<serial_team<double>, double>(D, raw, p);
+    M::template prepare_back<serial_team<double>, double>(D, raw, c, raw_bar);
+    M::template mix<serial_team<double>, double>(D, c, c, c, p, p);
+    M::template mix_back<serial_team<double>, double>(D, c, c, p, p, p);
+    M::template mix_back_q<serial_team<double>, double>(D, c, c, c, c, p, p);
 };
 
 template <class M>
@@ -51,7 +51,7 @@ inline constexpr bool is_mixer = mixer<M>;  // a concept in a static_assert woul
 template <class M>
 concept compact_mixer = mixer<M> && requires(index D, const double* c) {
     requires M::rank >= 1;
-    M::template compact<serial_team<double>>(
+    M::template compact<serial_team<double>, double>(
         D, c,
         std::declval<
             small_array<small_array<double, static_cast<std::size_t>(M::rank)>, static_cast<std::size_t>(M::rank)>&>());
