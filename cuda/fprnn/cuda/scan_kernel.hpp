@@ -1,0 +1,240 @@
+#pragma once
+
+#include <fprnn/cuda/affine.hpp>
+#include <fprnn/cuda/team.hpp>
+#include <fprnn/ops/rows.hpp>
+
+#include <algorithm>
+
+/// The diagonal scan over [B,T,D] in one pass over memory.                    (docs/decisions/0011-scan-on-a-gpu.md)
+///
+/// A column is one channel of one sequence. A tile is `width` neighbouring columns of a chunk of tokens; a team executes it,
+/// `items` tokens a thread:
+///
+///                columns →
+///     row 0      0  1  2 …        thread = row · width + lane; each holds the tokens row · items … of its column
+///     row 1      w  …
+///
+/// The tokens of a thread compose to one affine map, these to that of the tile, and maps of whole chunks are what blocks
+/// tell each other. All compositions are in an order that the shape alone fixes.
+namespace fprnn::cuda {
+
+/// How [B,T,D] is cut into tiles.
+struct tiling {
+    index tokens, channels, columns;
+    int width;            ///< of a tile; a power of two that divides the team's size
+    index chunk;          ///< tokens of a tile
+    index chunks, bands;  ///< tiles along time and across columns
+    index tiles;
+
+    /// For teams of `threads`, a power of two. Errors: sizes that do not fit 64 bits.
+    tiling(index B, index T, index D, int threads, int items)
+        : tokens(T), channels(D), columns(checked_product(B, D, "scan")), width(1) {
+        // A warp reads a whole line of a row where there are as many columns. Threads that a short sequence leaves
+        // without tokens take further columns.
+        while (width < std::min(threads, 32) && width < columns) width *= 2;
+        while (width < threads && width < columns && items * (threads / width / 2) >= T) width *= 2;
+        chunk = index(items) * (threads / width);
+        chunks = std::max<index>(1, T / chunk + (T % chunk != 0));
+        bands = columns / width + (columns % width != 0);
+        tiles = checked_product(chunks, bands, "scan");
+    }
+};
+
+/// What blocks tell each other, for every chunk: how its tokens, and those of some chunks before it, map the state.
+/// `taken` and `ready` are zero when the kernel begins.
+template <class S>
+struct look_back {
+    counter* taken;    ///< one: tiles in work
+    flag* ready;       ///< [chunks, bands]
+    affine<S>* block;  ///< [chunks, columns]
+};
+
+namespace detail {
+
+/// Inclusive scan along the rows of a tile: element r of the result composes x of r, r − width, r − 2 width …
+/// `memory` holds 2 · size elements, the result is one half of it.
+template <team Team, class S>
+FPRNN_BOTH const affine<S>* scan_rows(const Team& team, int width, affine<S> x, affine<S>* memory) {
+    affine<S>* to = memory;
+    to[team.rank()] = x;
+    team.barrier();
+    for (int distance = width; distance < team.size(); distance *= 2) {
+        const affine<S>* from = to;
+        to = from == memory ? memory + team.size() : memory;
+        if (team.rank() >= distance) x = x * from[team.rank() - distance];
+        to[team.rank()] = x;
+        team.barrier();
+    }
+    return to;
+}
+
+/// Where the columns of a tile stand in what blocks tell each other.
+struct tile_place {
+    index bands, columns, band, column;
+};
+
+/// The map of the chunks [to, from), which are a number of blocks: block i − 1 holds the chunks [i & (i − 1), i). Each thread
+/// waits for some of the blocks, for all threads; only `reader`s receive the map.
+template <team Team, class S>
+FPRNN_BOTH affine<S> gather(const Team& team, const look_back<S>& between, const tile_place& p, index from, index to,
+                            bool reader) {
+    affine<S> x;
+    if (from == to) return x;
+    int number = 0;
+    for (index i = from; i > to; i &= i - 1, ++number)
+        if (number % team.size() == team.rank()) team.wait(between.ready[(i - 1) * p.bands + p.band]);
+    team.barrier();
+    if (reader)
+        for (index i = from; i > to; i &= i - 1) x = x * between.block[(i - 1) * p.columns + p.column];
+    return x;
+}
+
+}  // namespace detail
+
+/// Bytes of shared memory that a team of `threads` needs.
+template <class S>
+constexpr std::size_t scan_shared_bytes(int threads) {
+    return 16 + static_cast<std::size_t>(threads) * (2 * sizeof(affine<S>) + sizeof(S));
+}
+
+/// Takes tiles until there are none. A `Recurrence` says what a token is:
+///
+///     state, token                    S; what a thread loads of one token, by default one that changes nothing
+///     carry(column)                   the state before the first token
+///     load(column, t)                 token t, in the order of the scan
+///     step(token)                     its affine map
+///     emit(column, t, token, before)  writes what belongs to the token, given the state before it
+///     finish(column, state)           the state after the last token
+template <int Items, team Team, class Recurrence>
+FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, look_back<typename Recurrence::state> between,
+                           const Recurrence& recurrence) {
+    using S = typename Recurrence::state;
+    using token = typename Recurrence::token;
+    auto* next_tile = static_cast<index*>(team.shared());
+    auto* maps = reinterpret_cast<affine<S>*>(static_cast<unsigned char*>(team.shared()) + 16);
+    auto* carries = reinterpret_cast<S*>(maps + 2 * team.size());
+
+    const int row = team.rank() / s.width, lane = team.rank() % s.width, last_row = team.size() / s.width - 1;
+    if (team.rank() == 0) *next_tile = team.take(*between.taken);
+    team.barrier();
+    for (;;) {
+        const index tile = *next_tile;
+        if (tile >= s.tiles) return;
+        // All columns of one chunk before the next chunk: what a tile waits for was begun long before.
+        const index k = tile / s.bands, band = tile % s.bands;
+        const index column = band * s.width + lane, first = k * s.chunk + index(row) * Items;
+        const index mine = column < s.columns ? s.tokens - first : 0;  // tokens from mine on are not this thread's
+
+        token x[Items];
+        FPRNN_UNROLL for (int i = 0; i < Items; ++i) if (i < mine) x[i] = recurrence.load(column, first + i);
+        index taken = 0;
+        if (team.rank() == 0) taken = team.take(*between.taken);  // known when it is needed
+        affine<S> own;
+        FPRNN_UNROLL for (int i = 0; i < Items; ++i) own = recurrence.step(x[i]) * own;
+
+        const affine<S>* scanned = detail::scan_rows(team, s.width, own, maps);
+        if (team.rank() == 0) *next_tile = taken;
+        affine<S> before;
+        if (row > 0) before = scanned[team.rank() - s.width];
+
+        // Block k holds the chunks [k & (k + 1), k], as in a Fenwick tree. It is published before this tile waits for
+        // what lies further back, so that no chain of waiting is longer than log₂ chunks.
+        const bool reader = row == 0 && column < s.columns;
+        const detail::tile_place place{s.bands, s.columns, band, column};
+        const index begin = k & (k + 1);
+        const affine<S> near = detail::gather(team, between, place, k, begin, reader);
+        if (k + 1 < s.chunks) {
+            if (reader) between.block[k * s.columns + column] = scanned[team.size() - s.width + lane] * near;
+            team.barrier();
+            if (team.rank() == 0) team.publish(between.ready[k * s.bands + band]);
+        }
+        const affine<S> far = detail::gather(team, between, place, begin, index(0), reader);
+        if (reader) carries[lane] = near(far(recurrence.carry(column)));
+        team.barrier();
+
+        S h = before(carries[lane]);
+        FPRNN_UNROLL for (int i = 0; i < Items; ++i) {
+            if (i < mine) recurrence.emit(column, first + i, x[i], h);
+            h = recurrence.step(x[i])(h);
+        }
+        if (k + 1 == s.chunks && row == last_row && column < s.columns) recurrence.finish(column, h);
+    }
+}
+
+/// Where token t of a column stands, in the order of a scan.
+struct scan_order {
+    index tokens, channels;
+    bool reversed;
+
+    FPRNN_BOTH index at(index column, index t) const {
+        return (column / channels * tokens + (reversed ? tokens - 1 - t : t)) * channels + column % channels;
+    }
+};
+
+/// h_t = λ_t ⊙ h_{t−1} + u_t. T is how numbers are stored, S how they are added up. carry_in and carry_out [B,D] may be null;
+/// h may be u.
+template <class T, class S>
+struct scan_recurrence {
+    using state = S;
+    struct token {
+        T lambda = T(1), u = T(0);
+    };
+    scan_order order;
+    const T *lambda, *u, *carry_in;
+    T *h, *carry_out;
+
+    FPRNN_BOTH S carry(index column) const { return carry_in ? static_cast<S>(carry_in[column]) : S(0); }
+    FPRNN_BOTH token load(index column, index t) const {
+        const index at = order.at(column, t);
+        return {lambda[at], u[at]};
+    }
+    FPRNN_BOTH affine<S> step(const token& x) const { return {static_cast<S>(x.lambda), static_cast<S>(x.u)}; }
+    FPRNN_BOTH void emit(index column, index t, const token& x, S before) const {
+        h[order.at(column, t)] = static_cast<T>(step(x)(before));
+    }
+    FPRNN_BOTH void finish(index column, S after) const {
+        if (carry_out) carry_out[column] = static_cast<T>(after);
+    }
+};
+
+/// The adjoint, from the last token to the first: g_t = ḣ_t + r_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ h_{t−1}. Its state is
+/// r_t = λ_t ⊙ g_t = λ_t ⊙ r_{t+1} + λ_t ⊙ ḣ_t, whose map needs nothing of another token; r begins as the cotangent of the carry out
+/// and ends as that of the carry in. carry, carry_bar_out and the results may be null.
+template <class T, class S, update Update>
+struct scan_back_recurrence {
+    using state = S;
+    struct token {
+        T lambda = T(1), h_bar = T(0), h_before = T(0);
+    };
+    scan_order order;  ///< of the adjoint
+    const T *lambda, *h, *carry_in, *h_bar, *carry_bar_out;
+    T *lambda_bar, *u_bar, *carry_bar_in;
+
+    FPRNN_BOTH S carry(index column) const { return carry_bar_out ? static_cast<S>(carry_bar_out[column]) : S(0); }
+    FPRNN_BOTH token load(index column, index t) const {
+        const index at = order.at(column, t);
+        const T* h_before = t + 1 < order.tokens ? h + order.at(column, t + 1) : carry_in ? carry_in + column : nullptr;
+        return {lambda[at], h_bar[at], h_before ? *h_before : T(0)};
+    }
+    FPRNN_BOTH affine<S> step(const token& x) const {
+        const S lambda_t = static_cast<S>(x.lambda);
+        return {lambda_t, lambda_t * static_cast<S>(x.h_bar)};
+    }
+    FPRNN_BOTH void emit(index column, index t, const token& x, S before) const {
+        const index at = order.at(column, t);
+        const S g = static_cast<S>(x.h_bar) + before;
+        put(u_bar, at, g);
+        put(lambda_bar, at, g * static_cast<S>(x.h_before));
+    }
+    FPRNN_BOTH void finish(index column, S after) const { put(carry_bar_in, column, after); }
+
+private:
+    FPRNN_BOTH static void put(T* to, index at, S value) {
+        if (!to) return;
+        if constexpr (Update == update::accumulate) value = static_cast<S>(to[at]) + value;
+        to[at] = static_cast<T>(value);
+    }
+};
+
+}  // namespace fprnn::cuda
