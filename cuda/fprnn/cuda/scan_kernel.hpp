@@ -50,6 +50,23 @@ struct look_back {
     affine<S>* block;  ///< [chunks, columns]
 };
 
+/// The order in which a scan goes over the tokens of [B,T,D].
+struct scan_order {
+    index tokens, channels;
+    bool reversed;
+
+    /// Where token t of a column stands, and how far the next one is.
+    FPRNN_BOTH index at(index column, index t) const {
+        return (column / channels * tokens + (reversed ? tokens - 1 - t : t)) * channels + column % channels;
+    }
+    FPRNN_BOTH index stride() const { return reversed ? -channels : channels; }
+};
+
+/// A token as a scan finds it: number t of its order, which stands at `at`.
+struct spot {
+    index column, t, at;
+};
+
 namespace detail {
 
 /// Inclusive scan along the rows of a tile: element r of the result composes x of r, r − width, r − 2 width …
@@ -67,6 +84,17 @@ FPRNN_BOTH const affine<S>* scan_rows(const Team& team, int width, affine<S> x, 
         team.barrier();
     }
     return to;
+}
+
+/// body(i) for i below `count`, which is nearly always Items: that case has no branches, so that all loads are under way
+/// before the first is used.
+template <int Items, class Body>
+FPRNN_BOTH void each_item(int count, Body&& body) {
+    if (count == Items) {
+        FPRNN_UNROLL for (int i = 0; i < Items; ++i) body(i);
+    } else {
+        FPRNN_UNROLL for (int i = 0; i < Items; ++i) if (i < count) body(i);
+    }
 }
 
 /// Where the columns of a tile stand in what blocks tell each other.
@@ -101,10 +129,11 @@ constexpr std::size_t scan_shared_bytes(int threads) {
 /// Takes tiles until there are none. A `Recurrence` says what a token is:
 ///
 ///     state, token                    S; what a thread loads of one token, by default one that changes nothing
+///     order                           forward or reversed
 ///     carry(column)                   the state before the first token
-///     load(column, t)                 token t, in the order of the scan
+///     load(spot)                      a token
 ///     step(token)                     its affine map
-///     emit(column, t, token, before)  writes what belongs to the token, given the state before it
+///     emit(spot, token, before)       writes what belongs to the token, given the state before it
 ///     finish(column, state)           the state after the last token
 template <int Items, team Team, class Recurrence>
 FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, look_back<typename Recurrence::state> between,
@@ -124,10 +153,14 @@ FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, look_back<typename
         // All columns of one chunk before the next chunk: what a tile waits for was begun long before.
         const index k = tile / s.bands, band = tile % s.bands;
         const index column = band * s.width + lane, first = k * s.chunk + index(row) * Items;
-        const index mine = column < s.columns ? s.tokens - first : 0;  // tokens from mine on are not this thread's
+        const index left = column < s.columns ? s.tokens - first : 0;
+        const int mine = left <= 0 ? 0 : left < Items ? static_cast<int>(left) : Items;  // tokens that there are
 
+        // Once a tile: a division of 64 bits costs more than a token.
+        const index start = mine > 0 ? recurrence.order.at(column, first) : 0, stride = recurrence.order.stride();
+        const auto nth = [&](int i) { return spot{column, first + i, start + i * stride}; };
         token x[Items];
-        FPRNN_UNROLL for (int i = 0; i < Items; ++i) if (i < mine) x[i] = recurrence.load(column, first + i);
+        detail::each_item<Items>(mine, [&](int i) { x[i] = recurrence.load(nth(i)); });
         index taken = 0;
         if (team.rank() == 0) taken = team.take(*between.taken);  // known when it is needed
         affine<S> own;
@@ -154,29 +187,20 @@ FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, look_back<typename
         team.barrier();
 
         S h = before(carries[lane]);
-        FPRNN_UNROLL for (int i = 0; i < Items; ++i) {
-            if (i < mine) recurrence.emit(column, first + i, x[i], h);
+        detail::each_item<Items>(mine, [&](int i) {
+            recurrence.emit(nth(i), x[i], h);
             h = recurrence.step(x[i])(h);
-        }
+        });
         if (k + 1 == s.chunks && row == last_row && column < s.columns) recurrence.finish(column, h);
     }
 }
-
-/// Where token t of a column stands, in the order of a scan.
-struct scan_order {
-    index tokens, channels;
-    bool reversed;
-
-    FPRNN_BOTH index at(index column, index t) const {
-        return (column / channels * tokens + (reversed ? tokens - 1 - t : t)) * channels + column % channels;
-    }
-};
 
 /// h_t = λ_t ⊙ h_{t−1} + u_t. T is how numbers are stored, S how they are added up. carry_in and carry_out [B,D] may be null;
 /// h may be u.
 template <class T, class S>
 struct scan_recurrence {
     using state = S;
+    static constexpr bool is_adjoint = false;
     struct token {
         T lambda = T(1), u = T(0);
     };
@@ -185,14 +209,9 @@ struct scan_recurrence {
     T *h, *carry_out;
 
     FPRNN_BOTH S carry(index column) const { return carry_in ? static_cast<S>(carry_in[column]) : S(0); }
-    FPRNN_BOTH token load(index column, index t) const {
-        const index at = order.at(column, t);
-        return {lambda[at], u[at]};
-    }
+    FPRNN_BOTH token load(const spot& p) const { return {lambda[p.at], u[p.at]}; }
     FPRNN_BOTH affine<S> step(const token& x) const { return {static_cast<S>(x.lambda), static_cast<S>(x.u)}; }
-    FPRNN_BOTH void emit(index column, index t, const token& x, S before) const {
-        h[order.at(column, t)] = static_cast<T>(step(x)(before));
-    }
+    FPRNN_BOTH void emit(const spot& p, const token& x, S before) const { h[p.at] = static_cast<T>(step(x)(before)); }
     FPRNN_BOTH void finish(index column, S after) const {
         if (carry_out) carry_out[column] = static_cast<T>(after);
     }
@@ -204,6 +223,7 @@ struct scan_recurrence {
 template <class T, class S, update Update>
 struct scan_back_recurrence {
     using state = S;
+    static constexpr bool is_adjoint = true;
     struct token {
         T lambda = T(1), h_bar = T(0), h_before = T(0);
     };
@@ -212,20 +232,20 @@ struct scan_back_recurrence {
     T *lambda_bar, *u_bar, *carry_bar_in;
 
     FPRNN_BOTH S carry(index column) const { return carry_bar_out ? static_cast<S>(carry_bar_out[column]) : S(0); }
-    FPRNN_BOTH token load(index column, index t) const {
-        const index at = order.at(column, t);
-        const T* h_before = t + 1 < order.tokens ? h + order.at(column, t + 1) : carry_in ? carry_in + column : nullptr;
-        return {lambda[at], h_bar[at], h_before ? *h_before : T(0)};
+    FPRNN_BOTH token load(const spot& p) const {
+        const T* h_before = p.t + 1 < order.tokens ? h + p.at + order.stride()
+                            : carry_in             ? carry_in + p.column
+                                                   : nullptr;
+        return {lambda[p.at], h_bar[p.at], h_before ? *h_before : T(0)};
     }
     FPRNN_BOTH affine<S> step(const token& x) const {
         const S lambda_t = static_cast<S>(x.lambda);
         return {lambda_t, lambda_t * static_cast<S>(x.h_bar)};
     }
-    FPRNN_BOTH void emit(index column, index t, const token& x, S before) const {
-        const index at = order.at(column, t);
+    FPRNN_BOTH void emit(const spot& p, const token& x, S before) const {
         const S g = static_cast<S>(x.h_bar) + before;
-        put(u_bar, at, g);
-        put(lambda_bar, at, g * static_cast<S>(x.h_before));
+        put(u_bar, p.at, g);
+        put(lambda_bar, p.at, g * static_cast<S>(x.h_before));
     }
     FPRNN_BOTH void finish(index column, S after) const { put(carry_bar_in, column, after); }
 
