@@ -31,7 +31,7 @@ void run(const shape& s, grid g, const Recurrence& recurrence) {
     cuda::counter taken = 0;
     std::vector<cuda::flag> ready(static_cast<std::size_t>(tiles.chunks * tiles.bands));
     std::vector<cuda::affine<S>> block(static_cast<std::size_t>(tiles.chunks * tiles.columns));
-    const cuda::look_back<S> between{&taken, ready.data(), block.data()};
+    const cuda::look_back<S> between{&taken, ready.data(), block.data(), tiles.chunks, tiles.bands, tiles.columns};
     host::launch(g.blocks, g.threads, cuda::scan_shared_bytes<S>(g.threads),
                  [&](const host::team& team) { cuda::scan_tiles<Items>(team, tiles, between, recurrence); });
     // Every tile is taken once, and every block of threads is told once that there are no more.

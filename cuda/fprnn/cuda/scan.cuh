@@ -51,7 +51,11 @@ void scan_launch(const device& d, const char* name, const fprnn::shape& s, const
     zero.clear();
     tensor<affine<S>> blocks(d, {tiles.chunks > 1 ? tiles.chunks : 0, tiles.columns});
     const look_back<S> between{reinterpret_cast<counter*>(zero.data()),
-                               reinterpret_cast<flag*>(zero.data() + sizeof(counter)), blocks.data()};
+                               reinterpret_cast<flag*>(zero.data() + sizeof(counter)),
+                               blocks.data(),
+                               tiles.chunks,
+                               tiles.bands,
+                               tiles.columns};
 
     const auto kernel = scan_kernel<tuning.threads, tuning.items, tuning.blocks, Recurrence>;
     const block_size size{tuning.threads, scan_shared_bytes<S>(tuning.threads)};

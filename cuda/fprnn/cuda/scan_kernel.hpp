@@ -1,7 +1,6 @@
 #pragma once
 
-#include <fprnn/cuda/affine.hpp>
-#include <fprnn/cuda/team.hpp>
+#include <fprnn/cuda/look_back.hpp>
 #include <fprnn/ops/rows.hpp>
 
 #include <algorithm>
@@ -15,8 +14,8 @@
 ///     row 0      0  1  2 …        thread = row · width + lane; each holds the tokens row · items … of its column
 ///     row 1      w  …
 ///
-/// The tokens of a thread compose to one affine map, these to that of the tile, and maps of whole chunks are what blocks
-/// tell each other. All compositions are in an order that the shape alone fixes.
+/// The tokens of a thread compose to one affine map, these to that of the tile, and maps of chunks are what teams tell each
+/// other. All compositions are in an order that the shape alone fixes.
 namespace fprnn::cuda {
 
 /// How [B,T,D] is cut into tiles.
@@ -39,15 +38,6 @@ struct tiling {
         bands = columns / width + (columns % width != 0);
         tiles = checked_product(chunks, bands, "scan");
     }
-};
-
-/// What blocks tell each other, for every chunk: how its tokens, and those of some chunks before it, map the state.
-/// `taken` and `ready` are zero when the kernel begins.
-template <class S>
-struct look_back {
-    counter* taken;    ///< one: tiles in work
-    flag* ready;       ///< [chunks, bands]
-    affine<S>* block;  ///< [chunks, columns]
 };
 
 /// The order in which a scan goes over the tokens of [B,T,D].
@@ -97,27 +87,6 @@ FPRNN_BOTH void each_item(int count, Body&& body) {
     }
 }
 
-/// Where the columns of a tile stand in what blocks tell each other.
-struct tile_place {
-    index bands, columns, band, column;
-};
-
-/// The map of the chunks [to, from), which are a number of blocks: block i − 1 holds the chunks [i & (i − 1), i). Each thread
-/// waits for some of the blocks, for all threads; only `reader`s receive the map.
-template <team Team, class S>
-FPRNN_BOTH affine<S> gather(const Team& team, const look_back<S>& between, const tile_place& p, index from, index to,
-                            bool reader) {
-    affine<S> x;
-    if (from == to) return x;
-    int number = 0;
-    for (index i = from; i > to; i &= i - 1, ++number)
-        if (number % team.size() == team.rank()) team.wait(between.ready[(i - 1) * p.bands + p.band]);
-    team.barrier();
-    if (reader)
-        for (index i = from; i > to; i &= i - 1) x = x * between.block[(i - 1) * p.columns + p.column];
-    return x;
-}
-
 }  // namespace detail
 
 /// Bytes of shared memory that a team of `threads` needs.
@@ -136,7 +105,7 @@ constexpr std::size_t scan_shared_bytes(int threads) {
 ///     emit(spot, token, before)       writes what belongs to the token, given the state before it
 ///     finish(column, state)           the state after the last token
 template <int Items, team Team, class Recurrence>
-FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, look_back<typename Recurrence::state> between,
+FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, const look_back<typename Recurrence::state>& between,
                            const Recurrence& recurrence) {
     using S = typename Recurrence::state;
     using token = typename Recurrence::token;
@@ -171,19 +140,9 @@ FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, look_back<typename
         affine<S> before;
         if (row > 0) before = scanned[team.rank() - s.width];
 
-        // Block k holds the chunks [k & (k + 1), k], as in a Fenwick tree. It is published before this tile waits for
-        // what lies further back, so that no chain of waiting is longer than log₂ chunks.
-        const bool reader = row == 0 && column < s.columns;
-        const detail::tile_place place{s.bands, s.columns, band, column};
-        const index begin = k & (k + 1);
-        const affine<S> near = detail::gather(team, between, place, k, begin, reader);
-        if (k + 1 < s.chunks) {
-            if (reader) between.block[k * s.columns + column] = scanned[team.size() - s.width + lane] * near;
-            team.barrier();
-            if (team.rank() == 0) team.publish(between.ready[k * s.bands + band]);
-        }
-        const affine<S> far = detail::gather(team, between, place, begin, index(0), reader);
-        if (reader) carries[lane] = near(far(recurrence.carry(column)));
+        const tile_place place{k, band, column, row == 0 && column < s.columns};
+        const affine<S> past = look_back_from(team, between, place, scanned[team.size() - s.width + lane]);
+        if (place.reader) carries[lane] = past(recurrence.carry(column));
         team.barrier();
 
         S h = before(carries[lane]);
