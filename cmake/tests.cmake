@@ -68,6 +68,7 @@ foreach(folder IN LISTS folders)
     target_include_directories(test_${folder} PRIVATE tests)
     if(folder STREQUAL "cuda")
         target_include_directories(test_${folder} PRIVATE cuda)  # kernel bodies, run on the host
+        target_include_directories(test_${folder} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
     endif()
     target_precompile_headers(test_${folder} REUSE_FROM fprnn_test_headers)
     target_compile_definitions(test_${folder} PRIVATE "FPRNN_FIXTURES=\"${PROJECT_SOURCE_DIR}/tests/fixtures\"")
