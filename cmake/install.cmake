@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 
 set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/fprnn")
 configure_package_config_file(cmake/fprnnConfig.cmake.in "${PROJECT_BINARY_DIR}/fprnnConfig.cmake"
-    INSTALL_DESTINATION "${package_dir}")
+    INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/fprnnConfigVersion.cmake"
     COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 
