@@ -139,6 +139,7 @@ private:
 
 inline memory device::allocate(index bytes) const {
     if (bytes == 0) return {};
+    const detail::current_gpu current(gpu());
     void* data = nullptr;
     check(cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(bytes), context_->pool, stream()), [&] {
         return "cudaMallocFromPoolAsync(" + std::to_string(bytes) + " bytes, GPU " + std::to_string(gpu()) + ")";

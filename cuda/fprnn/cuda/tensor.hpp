@@ -34,6 +34,7 @@ public:
     /// Every byte becomes zero.
     void clear() {
         if (empty()) return;
+        const detail::current_gpu current(device_->gpu());
         check(cudaMemsetAsync(data(), 0, static_cast<std::size_t>(bytes()), device_->stream()),
               [&] { return "cudaMemsetAsync(" + shape_.to_string() + ", " + std::to_string(bytes()) + " bytes)"; });
     }
@@ -48,6 +49,7 @@ namespace detail {
 
 inline void copy_now(const device& d, void* to, const void* from, index bytes, const fprnn::shape& s) {
     if (bytes == 0) return;
+    const current_gpu current(d.gpu());
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, d.stream()),
           [&] { return "cudaMemcpyAsync(" + s.to_string() + ", " + std::to_string(bytes) + " bytes)"; });
     d.synchronize();
