@@ -17,16 +17,18 @@ namespace detail {
 /// Makes a GPU the current one of this thread, and the one that was current again afterwards.
 class current_gpu {
 public:
-    explicit current_gpu(int gpu) {
+    explicit current_gpu(int gpu) : gpu_(gpu) {
         check(cudaGetDevice(&before_), "cudaGetDevice");
         if (before_ != gpu) check(cudaSetDevice(gpu), [&] { return "cudaSetDevice(" + std::to_string(gpu) + ")"; });
     }
-    ~current_gpu() { (void)cudaSetDevice(before_); }
+    ~current_gpu() {
+        if (before_ != gpu_) (void)cudaSetDevice(before_);
+    }
     current_gpu(const current_gpu&) = delete;
     current_gpu& operator=(const current_gpu&) = delete;
 
 private:
-    int before_ = 0;
+    int gpu_, before_ = 0;
 };
 
 /// What a device and everything that lies on it share.
