@@ -46,6 +46,7 @@ void check_equivalent(const shape& s, direction way, bool carries) {
     twice = once;
     fprnn::scan_back(lambda, h, carry, h_bar, carry_bar, twice, way);
     cuda::scan_cotangents<T> bars(gpu, s);
+    bars.lambda = copy(gpu, u);  // whatever was there
     const auto back = [&]<update Update>() {
         cuda::scan_back<Update>(gpu_lambda, gpu_h, gpu_carry, copy(gpu, h_bar), there(carry_bar), bars, way);
     };
@@ -54,18 +55,16 @@ void check_equivalent(const shape& s, direction way, bool carries) {
         CHECK(checks::ulps(copy_to_host(bars.u), expected.u) <= 32);
         CHECK(checks::ulps(copy_to_host(bars.carry), expected.carry) <= 32);
     };
-    back.template operator()<update::accumulate>();
+    back.template operator()<update::overwrite>();
     check(once);
     back.template operator()<update::accumulate>();
     check(twice);
-    back.template operator()<update::overwrite>();
-    check(once);
 }
 
 TEST_CASE("cuda scan: the operation is equivalent to the host's, and leaves no memory behind") {
     fake::state = {};
     check_equivalent<float>({2, 5, 3}, direction::forward, true);
-    check_equivalent<float>({1, 200, 33}, direction::reversed, false);
+    check_equivalent<float>({1, 130, 33}, direction::reversed, false);
     check_equivalent<double>({1, 150, 2}, direction::forward, false);
     check_equivalent<double>({2, 0, 3}, direction::reversed, true);
     check_equivalent<double>({0, 5, 3}, direction::forward, true);
