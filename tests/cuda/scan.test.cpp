@@ -8,13 +8,26 @@
 
 #include <ops/checks.hpp>
 
+namespace fprnn::cuda::detail {
+
+// As many threads as a host bears.
+template <>
+constexpr scan_tuning forward_tuning<float>{32, 3, 1};
+template <>
+constexpr scan_tuning forward_tuning<double>{16, 3, 1};
+template <>
+constexpr scan_tuning back_tuning<float>{16, 3, 1};
+template <>
+constexpr scan_tuning back_tuning<double>{8, 3, 1};
+
 template <int Threads, int Items, int Blocks, class Recurrence>
-void fprnn::cuda::detail::scan_start(const device&, const char*, const tiling& tiles,
-                                     const look_back<typename Recurrence::state>& between,
-                                     const Recurrence& recurrence) {
-    host::launch(1, Threads, scan_shared_bytes<typename Recurrence::state>(Threads),
+void scan_start(const device&, const char*, const tiling& tiles, const look_back<typename Recurrence::state>& between,
+                const Recurrence& recurrence) {
+    host::launch(Blocks, Threads, scan_shared_bytes<typename Recurrence::state>(Threads),
                  [&](const host::team& team) { scan_tiles<Items>(team, tiles, between, recurrence); });
 }
+
+}  // namespace fprnn::cuda::detail
 
 namespace {
 
@@ -64,8 +77,8 @@ void check_equivalent(const shape& s, direction way, bool carries) {
 TEST_CASE("cuda scan: the operation is equivalent to the host's, and leaves no memory behind") {
     fake::state = {};
     check_equivalent<float>({2, 5, 3}, direction::forward, true);
-    check_equivalent<float>({1, 130, 33}, direction::reversed, false);
-    check_equivalent<double>({1, 150, 2}, direction::forward, false);
+    check_equivalent<float>({1, 20, 33}, direction::reversed, false);
+    check_equivalent<double>({1, 70, 2}, direction::forward, false);
     check_equivalent<double>({2, 0, 3}, direction::reversed, true);
     check_equivalent<double>({0, 5, 3}, direction::forward, true);
     CHECK(fake::state.memory.empty());
@@ -74,7 +87,7 @@ TEST_CASE("cuda scan: the operation is equivalent to the host's, and leaves no m
 TEST_CASE("cuda scan: whichever call fails, its name is in the error, and no memory is left behind") {
     fake::state = {};
     const cuda::device gpu;
-    const auto x = copy(gpu, random<float>({1, 300, 33}, 1));
+    const auto x = copy(gpu, random<float>({1, 30, 33}, 1));
     const auto before = fake::state.memory.size();
     int call = 0;
     for (;; ++call) {
