@@ -66,3 +66,15 @@ fprnn_bare_test(bare fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CX
 fprnn_bare_test(bare_clang fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${FPRNN_CLANGXX}" -std=c++2b -O0)
 fprnn_bare_test(single_header fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${CMAKE_CXX_COMPILER}" -std=c++2b -O0)
 fprnn_bare_test(single_header_clang fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${FPRNN_CLANGXX}" -std=c++20 -O1)
+
+# A project in CUDA. Without a GPU its program says so.
+find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+if(FPRNN_CUDA AND FPRNN_NVCC)
+    add_test(NAME consumers.cuda COMMAND "${CMAKE_CTEST_COMMAND}" --build-and-test "${consumers}/cuda" "${staged}/cuda"
+        --build-generator Ninja --build-makeprogram "${CMAKE_MAKE_PROGRAM}"
+        --build-options "-DCMAKE_PREFIX_PATH=${staged}/prefix" "-DCMAKE_CUDA_COMPILER=${FPRNN_NVCC}"
+        --test-command "${staged}/cuda/consumer")
+    set_tests_properties(consumers.cuda PROPERTIES LABELS "consumers;cuda" TIMEOUT 600 FIXTURES_REQUIRED fprnn_prefix)
+elseif(FPRNN_CUDA)
+    fprnn_skipped_test(consumers.cuda "consumers;cuda" "nvcc is not found")
+endif()

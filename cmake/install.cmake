@@ -3,7 +3,7 @@ include(GNUInstallDirs)
 
 set(package_dir "${CMAKE_INSTALL_DATADIR}/cmake/fprnn")
 configure_package_config_file(cmake/fprnnConfig.cmake.in "${PROJECT_BINARY_DIR}/fprnnConfig.cmake"
-    INSTALL_DESTINATION "${package_dir}")
+    INSTALL_DESTINATION "${package_dir}" PATH_VARS CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file("${PROJECT_BINARY_DIR}/fprnnConfigVersion.cmake"
     COMPATIBILITY SameMinorVersion ARCH_INDEPENDENT)
 
@@ -12,3 +12,8 @@ install(EXPORT fprnnTargets NAMESPACE fprnn:: DESTINATION "${package_dir}")
 install(DIRECTORY include/fprnn DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
 install(FILES "${PROJECT_BINARY_DIR}/fprnnConfig.cmake" "${PROJECT_BINARY_DIR}/fprnnConfigVersion.cmake"
               cmake/FindRandom123.cmake DESTINATION "${package_dir}")
+if(FPRNN_CUDA)
+    install(DIRECTORY cuda/fprnn DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+            FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")
+    install(FILES cmake/fprnnCUDA.cmake DESTINATION "${package_dir}")
+endif()

@@ -54,6 +54,10 @@ if(FPRNN_SANITIZE MATCHES "thread")
     list(REMOVE_ITEM folders models paper program)
 endif()
 
+if(NOT FPRNN_CUDA)
+    list(REMOVE_ITEM folders cuda)
+endif()
+
 foreach(folder IN LISTS folders)
     add_executable(test_${folder} ${sources_${folder}})
     set(flags fprnn_test)
@@ -62,6 +66,10 @@ foreach(folder IN LISTS folders)
     endif()
     target_link_libraries(test_${folder} PRIVATE ${flags} fprnn_test_main nlohmann_json::nlohmann_json)
     target_include_directories(test_${folder} PRIVATE tests)
+    if(folder STREQUAL "cuda")
+        target_include_directories(test_${folder} PRIVATE cuda)  # kernel bodies, run on the host
+        target_include_directories(test_${folder} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+    endif()
     target_precompile_headers(test_${folder} REUSE_FROM fprnn_test_headers)
     target_compile_definitions(test_${folder} PRIVATE "FPRNN_FIXTURES=\"${PROJECT_SOURCE_DIR}/tests/fixtures\"")
     set_target_properties(test_${folder} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/tests")
@@ -132,29 +140,53 @@ endif()
 
 include(cmake/consumers.cmake)
 
-# CUDA: compiled, not run. No Eigen directory is named, because CUDA sources include no Eigen.
-if(FPRNN_CUDA_PROBE)
+# CUDA: everything is compiled where nvcc is; tests/cuda/*.test.cu run, too, where there is a GPU. No Eigen directory is
+# named, because CUDA sources include no Eigen.
+if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     mark_as_advanced(FPRNN_NVCC)
     if(FPRNN_CUDA_PROBE STREQUAL "ON" AND NOT FPRNN_NVCC)
         message(FATAL_ERROR "FPRNN_CUDA_PROBE is ON but nvcc is not found; put it on PATH or set FPRNN_NVCC")
     endif()
     get_target_property(random123 Random123::Random123 INTERFACE_INCLUDE_DIRECTORIES)
-    set(cuda_flags "")
-    if(NOT random123 IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
-        set(cuda_flags -isystem "${random123}")
-    endif()
+    get_target_property(doctest doctest::doctest INTERFACE_INCLUDE_DIRECTORIES)
+    set(cuda_flags -std=c++20 -arch=sm_90 "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/cuda")
+    foreach(directory IN LISTS random123 doctest)
+        if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
+            list(APPEND cuda_flags -isystem "${directory}")
+        endif()
+    endforeach()
+
+    # cuda.NAME compiles a source. Of programs that makes cuda/NAME in the build folder.
+    file(GLOB cuda_tests CONFIGURE_DEPENDS tests/cuda/*.test.cu)
+    file(GLOB cuda_benchmarks CONFIGURE_DEPENDS bench/*.cu)
     file(GLOB cuda_sources CONFIGURE_DEPENDS tests/cuda/*.cu)
-    foreach(source IN LISTS cuda_sources)
-        cmake_path(GET source STEM name)
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/cuda")
+    foreach(source IN LISTS cuda_sources cuda_benchmarks)
+        cmake_path(GET source STEM LAST_ONLY name)
         if(NOT FPRNN_NVCC)
             fprnn_skipped_test(cuda.${name} cuda "nvcc is not found")
             continue()
         endif()
-        add_test(NAME cuda.${name}
-                 COMMAND "${FPRNN_NVCC}" -std=c++20 -arch=sm_90 "-I${PROJECT_SOURCE_DIR}/include"
-                         "-I${PROJECT_SOURCE_DIR}/cuda" ${cuda_flags} -c "${source}"
-                         -o "${PROJECT_BINARY_DIR}/cuda_${name}.o")
+        set(output "${PROJECT_BINARY_DIR}/cuda/${name}")
+        set(makes -o "${output}")
+        if(NOT source IN_LIST cuda_tests AND NOT source IN_LIST cuda_benchmarks)
+            set(makes -c -o "${output}.o")
+        endif()
+        add_test(NAME cuda.${name} COMMAND "${FPRNN_NVCC}" -O2 ${cuda_flags} "${source}" ${makes})
         set_tests_properties(cuda.${name} PROPERTIES LABELS cuda TIMEOUT 600)
+        if(source IN_LIST cuda_tests)
+            set_tests_properties(cuda.${name} PROPERTIES FIXTURES_SETUP cuda.${name})
+            add_test(NAME cuda.${name}.run COMMAND "${output}")
+            set_tests_properties(cuda.${name}.run PROPERTIES LABELS cuda TIMEOUT 600 SKIP_RETURN_CODE ${skipped}
+                FIXTURES_REQUIRED cuda.${name} RESOURCE_LOCK gpu)
+        endif()
     endforeach()
+
+    if(CUDAToolkit_FOUND)
+        add_test(NAME cuda.headers COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_headers.sh"
+                 "${PROJECT_SOURCE_DIR}/cuda" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS}
+                 "-I${PROJECT_SOURCE_DIR}/cuda" -isystem "${CUDAToolkit_INCLUDE_DIRS}" ${include_flags})
+        set_tests_properties(cuda.headers PROPERTIES LABELS cuda TIMEOUT 600)
+    endif()
 endif()

@@ -1,0 +1,164 @@
+// The diagonal scan on a GPU against the rate at which the GPU copies memory: nothing but streams. Run without arguments.
+
+#include <fprnn/core/random.hpp>
+#include <fprnn/cuda/scan.cuh>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <functional>
+#include <vector>
+
+namespace {
+
+using fprnn::index;
+using fprnn::shape;
+using fprnn::update;
+namespace cuda = fprnn::cuda;
+
+class event {
+public:
+    event() { cuda::check(cudaEventCreate(&event_), "cudaEventCreate"); }
+    event(const event&) = delete;
+    event& operator=(const event&) = delete;
+    ~event() { (void)cudaEventDestroy(event_); }
+
+    void record(const cuda::device& d) { cuda::check(cudaEventRecord(event_, d.stream()), "cudaEventRecord"); }
+    double seconds_since(const event& start) const {
+        cuda::check(cudaEventSynchronize(event_), "cudaEventSynchronize");
+        float milliseconds = 0;
+        cuda::check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");
+        return milliseconds * 1e-3;
+    }
+
+private:
+    cudaEvent_t event_ = nullptr;
+};
+
+/// The median of single runs, run(i) on the i-th set of arrays.
+double seconds(const cuda::device& d, int sets, const std::function<void(int)>& run) {
+    constexpr int warm_up = 5, runs = 41;
+    std::vector<event> at(runs + 1);
+    for (int i = 0; i < warm_up; ++i) run(i % sets);
+    at[0].record(d);
+    for (int i = 0; i < runs; ++i) {
+        run(i % sets);
+        at[static_cast<std::size_t>(i) + 1].record(d);
+    }
+    std::vector<double> times;
+    for (std::size_t i = 0; i < runs; ++i) times.push_back(at[i + 1].seconds_since(at[i]));
+    std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
+    return times[runs / 2];
+}
+
+/// So many sets of `bytes` that none is in a cache when its turn comes again.
+int rotation(index bytes) {
+    constexpr index out_of_cache = index(512) << 20;
+    return static_cast<int>(std::clamp<index>(out_of_cache / std::max<index>(bytes, 1) + 1, 2, 64));
+}
+
+template <class T>
+struct arrays {
+    cuda::tensor<T> lambda, u, h, h_bar;
+    cuda::scan_cotangents<T> bars;
+
+    arrays(const cuda::device& d, const fprnn::tensor<T>& decay, const fprnn::tensor<T>& input)
+        : lambda(copy(d, decay)),
+          u(copy(d, input)),
+          h(cuda::scan(lambda, u)),
+          h_bar(copy(d, input)),
+          bars(d, decay.shape()) {}
+};
+
+/// The device's results of the first and the last sequence, against the host's.
+template <class T>
+bool right(const arrays<T>& x, const fprnn::tensor<T>& lambda, const fprnn::tensor<T>& u) {
+    const auto h = copy_to_host(x.h), lambda_bar = copy_to_host(x.bars.lambda), u_bar = copy_to_host(x.bars.u);
+    const shape& s = lambda.shape();
+    const shape one{1, s[1], s[2]};
+    using view = fprnn::view<const T>;
+    for (index b : {index(0), s[0] - 1}) {
+        const index at = b * s[1] * s[2];
+        const view decay(lambda.data() + at, one), input(u.data() + at, one);
+        const auto expected = fprnn::scan(decay, input);
+        fprnn::scan_cotangents<T> bars(one);
+        fprnn::scan_back(decay, view(expected), {}, input, {}, bars);
+        const auto near = [](T a, T b) { return std::abs(a - b) <= T(1e-3) * (1 + std::abs(b)); };
+        for (index i = 0; i < expected.size(); ++i)
+            if (!near(h[at + i], expected[i]) || !near(lambda_bar[at + i], bars.lambda[i]) ||
+                !near(u_bar[at + i], bars.u[i]))
+                return false;
+    }
+    return true;
+}
+
+void line(const char* name, const shape& s, const char* formula, double bytes, double time, double copy_rate) {
+    std::printf("%-13s %-16s %-22s %9.1f MB %9.1f us %8.1f GB/s  %.3f of copy\n", name, s.to_string().c_str(), formula,
+                bytes * 1e-6, time * 1e6, bytes / time * 1e-9, bytes / time / copy_rate);
+}
+
+/// Returns whether the results were right; wrong ones are not timed.
+bool measure(const cuda::device& d, const shape& s) {
+    using T = float;
+    const fprnn::random_stream random({1}, 0);
+    fprnn::tensor<T> lambda(s), u(s);
+    for (index i = 0; i < lambda.size(); ++i) {
+        const auto k = static_cast<std::uint64_t>(i);
+        lambda[i] = T(0.9 + 0.1 * random.uniform(2 * k));
+        u[i] = T(random.uniform(2 * k + 1));
+    }
+    const index array = s.count() * index(sizeof(T));
+    const int sets = rotation(5 * array);
+    std::vector<arrays<T>> x;
+    for (int i = 0; i < sets; ++i) x.emplace_back(d, lambda, u);
+    const auto at = [&](int i) -> arrays<T>& { return x[static_cast<std::size_t>(i)]; };
+    const auto forward = [&](int i) { cuda::scan_into(at(i).h, at(i).lambda, at(i).u); };
+    const auto back = [&]<update Update>(int i) {
+        cuda::scan_back<Update>(at(i).lambda, at(i).h, {}, at(i).h_bar, {}, at(i).bars);
+    };
+    forward(0);
+    back.template operator()<update::overwrite>(0);
+    if (!right(x[0], lambda, u)) {
+        std::printf("%s: wrong result\n", s.to_string().c_str());
+        return false;
+    }
+
+    const auto copy_run = [&](int i) {
+        cuda::check(cudaMemcpyAsync(at(i).h.data(), at(i).u.data(), static_cast<std::size_t>(array),
+                                    cudaMemcpyDeviceToDevice, d.stream()),
+                    "cudaMemcpyAsync");
+    };
+    const auto bytes = static_cast<double>(array);
+    const double copy_time = seconds(d, sets, copy_run), rate = 2 * bytes / copy_time;
+    line("copy", s, "2 B T D: u in; h out", 2 * bytes, copy_time, rate);
+    line("scan", s, "3 B T D: lambda, u; h", 3 * bytes, seconds(d, sets, forward), rate);
+    line("scan_back", s, "5 B T D: 3 in; 2 out", 5 * bytes,
+         seconds(d, sets, [&](int i) { back.template operator()<update::overwrite>(i); }), rate);
+    line("scan_back +=", s, "7 B T D: 5 in; 2 out", 7 * bytes,
+         seconds(d, sets, [&](int i) { back.template operator()<update::accumulate>(i); }), rate);
+    return true;
+}
+
+/// Every shape; the program's exit code.
+int report() {
+    try {
+        const cuda::device d;
+        cudaDeviceProp properties{};
+        cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
+        std::printf(
+            "%s, %d multiprocessors; float, medians of single runs, arrays rotated through more than its cache\n",
+            properties.name, d.multiprocessors());
+        bool ok = true;
+        for (const shape& s : {shape{16, 2048, 2048}, shape{16, 2048, 512}, shape{1, 1 << 20, 1}, shape{1, 1 << 20, 16},
+                               shape{1, 1 << 20, 132}, shape{4, 1 << 18, 33}, shape{256, 16, 1024}})
+            ok = measure(d, s) && ok;
+        return ok ? 0 : 1;
+    } catch (const std::exception& e) {
+        std::printf("skipped: %s\n", e.what());
+        return 77;
+    }
+}
+
+}  // namespace
+
+int main() { return report(); }

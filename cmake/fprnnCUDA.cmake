@@ -1,0 +1,10 @@
+# Defines fprnn::cuda, whose headers nvcc compiles, when there is a CUDA Toolkit. The project and its package include this
+# with fprnn_cuda_headers set.
+find_package(CUDAToolkit 12 QUIET GLOBAL)
+if(CUDAToolkit_FOUND AND NOT TARGET fprnn::cuda)
+    add_library(fprnn::cuda INTERFACE IMPORTED GLOBAL)
+    target_include_directories(fprnn::cuda INTERFACE "${fprnn_cuda_headers}")
+    target_link_libraries(fprnn::cuda INTERFACE fprnn::fprnn CUDA::cudart_static)
+    # Not CUDA_STANDARD: CMake 3.25.1 passes nothing for 20, and says nothing.
+    target_compile_options(fprnn::cuda INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
+endif()

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <fprnn/core/tensor.hpp>
+#include <fprnn/cuda/device.hpp>
+
+#include <optional>
+#include <type_traits>
+
+namespace fprnn::cuda {
+
+/// An owning, contiguous, row-major array on a device, which an empty one made by default has not.
+template <class T>
+class tensor {
+    static_assert(std::is_trivially_copyable_v<T>, "bytes are what is copied to a GPU and back");
+
+public:
+    using value_type = T;
+
+    tensor() = default;
+    /// Not initialised. Errors: out of memory; sizes that do not fit 64 bits.
+    tensor(const device& where, fprnn::shape extents)
+        : device_(where), shape_(extents), memory_(where.allocate(bytes())) {}
+
+    const fprnn::shape& shape() const { return shape_; }
+    index size() const { return shape_.count(); }
+    bool empty() const { return size() == 0; }
+    index bytes() const { return checked_product(size(), sizeof(T), "tensor"); }
+    /// On the device. A const tensor's numbers are only read.
+    T* data() { return static_cast<T*>(memory_.data()); }
+    const T* data() const { return static_cast<const T*>(memory_.data()); }
+    /// Where it lies.
+    const std::optional<device>& where() const { return device_; }
+
+    /// Every byte becomes zero.
+    void clear() {
+        if (empty()) return;
+        const detail::current_gpu current(device_->gpu());
+        check(cudaMemsetAsync(data(), 0, static_cast<std::size_t>(bytes()), device_->stream()),
+              [&] { return "cudaMemsetAsync(" + shape_.to_string() + ", " + std::to_string(bytes()) + " bytes)"; });
+    }
+
+private:
+    std::optional<device> device_;
+    fprnn::shape shape_{0};
+    memory memory_;
+};
+
+namespace detail {
+
+inline void copy_now(const device& d, void* to, const void* from, index bytes, const fprnn::shape& s) {
+    if (bytes == 0) return;
+    const current_gpu current(d.gpu());
+    check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, d.stream()),
+          [&] { return "cudaMemcpyAsync(" + s.to_string() + ", " + std::to_string(bytes) + " bytes)"; });
+    d.synchronize();
+}
+
+}  // namespace detail
+
+/// A copy on the device, and one back on the host. Both return when the copy is made. Errors: out of memory.
+template <class T>
+tensor<std::remove_const_t<T>> copy(const device& to, fprnn::view<T> x) {
+    tensor<std::remove_const_t<T>> y(to, x.shape());
+    detail::copy_now(to, y.data(), x.data(), y.bytes(), y.shape());
+    return y;
+}
+template <class T>
+tensor<T> copy(const device& to, const fprnn::tensor<T>& x) {
+    return copy(to, x.view());
+}
+template <class T>
+fprnn::tensor<T> copy_to_host(const tensor<T>& x) {
+    fprnn::tensor<T> y(x.shape());
+    if (!x.empty()) detail::copy_now(*x.where(), y.data(), x.data(), x.bytes(), x.shape());
+    return y;
+}
+
+}  // namespace fprnn::cuda

@@ -1,0 +1,177 @@
+#include "gpu_main.hpp"
+
+#include <fprnn/core/random.hpp>
+#include <fprnn/cuda/scan.cuh>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <string>
+
+namespace {
+
+using fprnn::argument_error;
+using fprnn::direction;
+using fprnn::index;
+using fprnn::shape;
+using fprnn::tensor;
+using fprnn::update;
+namespace cuda = fprnn::cuda;
+
+constexpr direction both[] = {direction::forward, direction::reversed};
+
+template <class T>
+tensor<T> random(const shape& s, std::uint64_t stream, double deviation = 1, double mean = 0) {
+    const fprnn::random_stream numbers({7}, stream);
+    tensor<T> x(s);
+    for (index i = 0; i < x.size(); ++i)
+        x[i] = static_cast<T>(mean + deviation * numbers.normal(static_cast<std::uint64_t>(i)));
+    return x;
+}
+
+template <class T>
+bool same_bits(const tensor<T>& a, const tensor<T>& b) {
+    return a.shape() == b.shape() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), static_cast<std::size_t>(a.size()) * sizeof(T)) == 0);
+}
+
+/// Within 16 ε of the largest number of the sequence, which x may be the end of.
+template <class T>
+bool near(const cuda::tensor<T>& on_gpu, const tensor<T>& x, const tensor<T>& sequence) {
+    const auto a = cuda::copy_to_host(on_gpu);
+    REQUIRE(a.shape() == x.shape());
+    T largest = 0;
+    for (T v : sequence) largest = std::max(largest, std::abs(v));
+    for (index i = 0; i < a.size(); ++i)
+        if (!(std::abs(a[i] - x[i]) <= 16 * std::numeric_limits<T>::epsilon() * largest)) return false;
+    return true;
+}
+
+/// Arguments on both sides, and the results of the host.
+template <class T>
+struct problem {
+    cuda::device gpu;
+    tensor<T> lambda, u, h_bar, carry, carry_bar, h;
+    fprnn::scan_cotangents<T> bars;
+    cuda::tensor<T> gpu_lambda, gpu_u, gpu_h_bar, gpu_carry, gpu_carry_bar, gpu_h;
+    direction d;
+
+    problem(const shape& s, direction way, bool carries)
+        : lambda(random<T>(s, 1, 0.1, 0.9)), u(random<T>(s, 2)), h_bar(random<T>(s, 3)), bars(s), d(way) {
+        if (carries) carry = random<T>({s[0], s[2]}, 4), carry_bar = random<T>({s[0], s[2]}, 5);
+        h = fprnn::scan(lambda, u, carry, d);
+        fprnn::scan_back(lambda, h, carry, h_bar, carry_bar, bars, d);
+        gpu_lambda = copy(gpu, lambda), gpu_u = copy(gpu, u), gpu_h_bar = copy(gpu, h_bar), gpu_h = copy(gpu, h);
+        if (carries) gpu_carry = copy(gpu, carry), gpu_carry_bar = copy(gpu, carry_bar);
+    }
+
+    cuda::tensor<T> value() const { return cuda::scan(gpu_lambda, gpu_u, gpu_carry, d); }
+    template <update Update>
+    void back(cuda::scan_cotangents<T>& into) const {
+        cuda::scan_back<Update>(gpu_lambda, gpu_h, gpu_carry, gpu_h_bar, gpu_carry_bar, into, d);
+    }
+};
+
+TEST_CASE_TEMPLATE("cuda scan: the GPU is equivalent to the reference", T, float, double) {
+    for (const shape& s : {shape{1, 1, 1}, shape{3, 5, 17}, shape{2, 0, 3}, shape{0, 5, 3}, shape{2, 5, 0},
+                           shape{1, 100003, 1}, shape{1, 20011, 33}, shape{5, 300, 100}, shape{2, 1024, 64}})
+        for (direction d : both)
+            for (bool carries : {false, true}) {
+                INFO(s.to_string(), ", carry ", carries);
+                const problem<T> p(s, d, carries);
+                CHECK(near(p.value(), p.h, p.h));
+                cuda::scan_cotangents<T> bars(p.gpu, s);
+                p.template back<update::overwrite>(bars);
+                p.template back<update::accumulate>(bars);
+                auto twice = p.bars;
+                fprnn::scan_back(p.lambda, p.h, p.carry, p.h_bar, p.carry_bar, twice, d);
+                CHECK(near(bars.lambda, twice.lambda, twice.lambda));
+                CHECK(near(bars.u, twice.u, twice.u));
+                CHECK(near(bars.carry, twice.carry, twice.u.empty() ? twice.carry : twice.u));
+            }
+}
+
+TEST_CASE("cuda scan: every run has the same bits") {
+    for (const shape& s : {shape{1, 1 << 18, 1}, shape{4, 3000, 65}}) {
+        const problem<float> p(s, direction::forward, true);
+        const auto h = cuda::copy_to_host(p.value());
+        for (int i = 0; i < 20; ++i) CHECK(same_bits(cuda::copy_to_host(p.value()), h));
+    }
+}
+
+TEST_CASE("cuda scan: bf16 is added up in float") {
+    const shape s{2, 1000, 40};
+    tensor<float> lambda = random<float>(s, 1, 0.1, 0.9), u = random<float>(s, 2);
+    tensor<__nv_bfloat16> short_lambda(s), short_u(s);
+    for (index i = 0; i < u.size(); ++i) {
+        short_lambda[i] = __float2bfloat16(lambda[i]), short_u[i] = __float2bfloat16(u[i]);
+        lambda[i] = __bfloat162float(short_lambda[i]), u[i] = __bfloat162float(short_u[i]);
+    }
+    const cuda::device gpu;
+    const auto h = cuda::copy_to_host(cuda::scan(copy(gpu, short_lambda), copy(gpu, short_u)));
+    const auto expected = fprnn::scan(lambda, u);
+    bool right = true;
+    for (index i = 0; i < h.size(); ++i)
+        right = right && std::abs(__bfloat162float(h[i]) - expected[i]) <= 0.004f * std::abs(expected[i]) + 1e-4f;
+    CHECK(right);
+}
+
+TEST_CASE("cuda scan: mistakes are refused, and the device goes on") {
+    const cuda::device gpu, other;
+    const auto on = [](const cuda::device& d, const shape& s) { return copy(d, tensor<float>(s)); };
+    const auto a = on(gpu, {4, 8, 16}), short_channels = on(gpu, {4, 8, 15}), carry = on(gpu, {4, 15});
+    CHECK_THROWS_WITH_AS(cuda::scan(a, short_channels), "scan: lambda is [4,8,16] but u is [4,8,15]", argument_error);
+    CHECK_THROWS_WITH_AS(cuda::scan(a, a, carry), "scan: carry must be [4,16], got [4,15]", argument_error);
+    CHECK_THROWS_WITH_AS(cuda::scan(a, on(other, {4, 8, 16})),
+                         "scan: u is on GPU 0, of another device object, but lambda is on GPU 0", argument_error);
+    CHECK_THROWS_AS(cuda::device(1000), argument_error);
+    CHECK_NOTHROW(gpu.synchronize());
+}
+
+TEST_CASE("cuda device: memory that is not there is an error with its size, and the device goes on") {
+    const cuda::device gpu;
+    for (int i = 0; i < 3; ++i) {
+        try {
+            (void)gpu.allocate(index(1) << 50);
+            FAIL("a pebibyte was given");
+        } catch (const cuda::error& e) {
+            CHECK(e.code() == cudaErrorMemoryAllocation);
+            CHECK(std::string(e.what()).find("1125899906842624 bytes, GPU 0") != std::string::npos);
+        }
+        const tensor<float> x = random<float>({3, 5, 7}, 1);
+        CHECK(same_bits(cuda::copy_to_host(copy(gpu, x)), x));
+    }
+}
+
+TEST_CASE("cuda device: memory is given back") {
+    const auto used = [](const cuda::device& d) {
+        d.trim();
+        std::size_t free = 0, total = 0;
+        REQUIRE(cudaMemGetInfo(&free, &total) == cudaSuccess);
+        return total - free;
+    };
+    const cuda::device gpu;
+    const auto before = used(gpu);
+    for (int i = 0; i < 4; ++i) {
+        const cuda::tensor<char> x(gpu, {index(1) << 30});
+        CHECK(x.data() != nullptr);
+    }
+    CHECK(used(gpu) < before + (std::size_t(1) << 29));
+}
+
+TEST_CASE("cuda launch: a block that is too large is an error with its size, and the device goes on") {
+    const problem<float> p({1, 5, 3}, direction::forward, false);
+    using recurrence = cuda::scan_recurrence<float, float>;
+    const auto kernel = cuda::detail::scan_kernel<256, 16, 3, recurrence>;
+    const cuda::tiling tiles(0, 0, 0, 256, 16);
+    const std::string sizes = "(1 blocks of 2048 threads, 0 bytes of shared memory)";
+    try {
+        cuda::launch(p.gpu, "scan", kernel, 1, {2048, 0}, tiles, {}, recurrence{});
+        FAIL("2048 threads were taken");
+    } catch (const cuda::error& e) {
+        CHECK(std::string(e.what()).find("scan: cudaLaunchKernelEx" + sizes) == 0);
+    }
+    CHECK(near(p.value(), p.h, p.h));
+}
+
+}  // namespace
