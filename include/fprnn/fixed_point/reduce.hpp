@@ -72,7 +72,8 @@ struct reduction {
 template <class Program>
 inline constexpr bool is_reducible = reduction<Program>::possible();
 
-/// The first n rows of a one-token chunk, from `row` on: n tokens, each in R numbers.
+/// The tokens of a one-token chunk, each in R numbers: the first `sequences` of the tile's rows from `row` on. What is done for
+/// all of them at once is done for the whole tile: loops over registers end in the same places for any number of sequences.
 template <class F>
 class reduced_tokens {
     using T = typename F::scalar;
@@ -94,7 +95,8 @@ public:
     /// Numbers of scratch that they need.
     static index scratch(index D) { return (2 * F::tile + R) * D + mixer::scratch(D); }
 
-    reduced_tokens(F& f, index row, index n, T* scratch) : f_(f), row_(row), n_(n), D_(f.size.d_inner) {
+    reduced_tokens(F& f, index row, index sequences, T* scratch)
+        : f_(f), row_(row), sequences_(sequences), D_(f.size.d_inner) {
         a_ = scratch;
         g_ = a_ + F::tile * D_;
         V_ = g_ + F::tile * D_;
@@ -106,13 +108,13 @@ public:
         T* m = f_.template value_at<mix>(row_);
         const T* x = f_.template value_at<typename parts::operand>(row_);
         try_inner(m, T(0));
-        std::copy_n(x, n_ * D_, a_);
+        std::copy_n(x, F::tile * D_, a_);
         try_inner(m, T(1));
-        team::each(n_ * D_, [&](auto lane) { lane.store(g_, lane.load(x) - lane.load(a_)); });
-        for (index r = row_; r < row_ + n_; ++r)
+        team::each(F::tile * D_, [&](auto lane) { lane.store(g_, lane.load(x) - lane.load(a_)); });
+        for (index r = row_; r < row_ + sequences_; ++r)
             mixer::template mix<team, T>(D_, q(r), v(r), nullptr, f_.template value_at<mix>(r), mixer_scratch_);
-        f_.work.mixer_applications += n_;
-        team::each(n_ * D_, [&](auto lane) { lane.add(a_, lane.load(g_) * lane.load(m)); });
+        f_.work.mixer_applications += sequences_;
+        team::each(F::tile * D_, [&](auto lane) { lane.add(a_, lane.load(g_) * lane.load(m)); });
     }
     /// y = y^ℓ of row s, Picard's iterate; returns ℓ, or 0 when it did not settle in ell_max iterations.
     int iterate(index s, double tolerance, int ell_max) {
@@ -128,7 +130,7 @@ public:
     void open_adjoint() {
         back_inner(T(0), a_);
         back_inner(T(1), g_);
-        team::each(n_ * D_, [&](auto lane) { lane.store(g_, lane.load(g_) - lane.load(a_)); });
+        team::each(F::tile * D_, [&](auto lane) { lane.store(g_, lane.load(g_) - lane.load(a_)); });
     }
     /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ of row s at the point that the rows hold; returns the relative residual.
     double solve_adjoint(index s, const T* delta, T* w) {
@@ -161,28 +163,28 @@ private:
             return f_.template value_at<typename split<mix>::v>(row);
     }
     void try_inner(T* m, T value) {
-        std::fill_n(m, n_ * D_, value);
+        std::fill_n(m, F::tile * D_, value);
         for_each_node(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (parts::template inner<E>) rule<E>::value(f_, row_, n_);
+            if constexpr (parts::template inner<E>) rule<E>::value(f_, row_, F::tile);
         });
     }
     void back_inner(T value, T* m_bar) {
         for_each_node(typename F::program::nodes{}, [&]<class E>() {
             if constexpr (std::same_as<E, typename parts::operand>)
-                std::fill_n(f_.template bar_at<E>(row_), n_ * D_, value);
+                std::fill_n(f_.template bar_at<E>(row_), F::tile * D_, value);
             else if constexpr (parts::template inner<E> || std::same_as<E, mix>)
-                std::fill_n(f_.template bar_at<E>(row_), n_ * f_.template width_of<E>(), T(0));
+                std::fill_n(f_.template bar_at<E>(row_), F::tile * f_.template width_of<E>(), T(0));
         });
         for_each_node_reversed(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (parts::template inner<E>) rule<E>::template back<dependence::current>(f_, row_, n_);
+            if constexpr (parts::template inner<E>) rule<E>::template back<dependence::current>(f_, row_, F::tile);
         });
-        std::copy_n(f_.template bar_at<mix>(row_), n_ * D_, m_bar);
+        std::copy_n(f_.template bar_at<mix>(row_), F::tile * D_, m_bar);
     }
 
     F& f_;
-    index row_, n_, D_;
+    index row_, sequences_, D_;
     kernel::square<T, R> S_;
-    T *a_, *g_;  ///< [n,D]; on the way back k in place of a
+    T *a_, *g_;  ///< [tile,D]; on the way back k in place of a
     T *V_, *mixer_scratch_;
 };
 

@@ -29,10 +29,10 @@ struct mixer_functions {
 };
 
 template <class M, class Team>
-mixer_functions functions_of(std::string team, index D) {
+mixer_functions functions_of(const std::string& team, index D) {
     const auto raw_sizes = M::raw_sizes(D);
     mixer_functions f{
-        .team = std::move(team),
+        .team = team,
         .D = D,
         .size = M::size(D),
         .scratch = M::scratch(D),
@@ -181,6 +181,7 @@ private:
     template <class P, class Arrays>
     static std::vector<P*> addresses(Arrays& arrays) {
         std::vector<P*> all;
+        all.reserve(arrays.size());
         for (auto& a : arrays) all.push_back(a.data());
         return all;
     }
