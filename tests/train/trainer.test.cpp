@@ -70,7 +70,7 @@ TEST_CASE("train: a table learns its task, and every step reports what it measur
     CHECK(steps.back().sequence_accuracy == 1);
     CHECK(steps.back().token_accuracy == 1);
     CHECK_FALSE(steps.back().iterations.has_value());
-    CHECK(steps.front().learning_rate == doctest::Approx(0.05));
+    CHECK(steps.front().learning_rate == doctest::Approx(0.05).epsilon(1e-12).scale(0));
     CHECK(steps.back().learning_rate > 0);
     CHECK(steps.back().learning_rate < 0.01);
     CHECK(steps.back().done == 1);
@@ -235,7 +235,7 @@ TEST_CASE("train: without warmup_steps the rate rises for 200 steps, or for half
         });
     CHECK(result.steps == 100);
     CHECK(std::max_element(rates.begin(), rates.end()) - rates.begin() == 49);
-    CHECK(rates[0] == doctest::Approx(3e-3 / 50));
+    CHECK(rates[0] == doctest::Approx(3e-3 / 50).epsilon(1e-12).scale(0));
 }
 
 TEST_CASE(
@@ -283,7 +283,7 @@ TEST_CASE("train: a step of which no target counts has a loss of 0, and others l
     CHECK(result.end == training_end::steps);
     CHECK(losses[0] == 0);
     CHECK(losses[58] == 0);
-    CHECK(losses[59] < 0.2 * losses[1]);
+    CHECK(losses[59] < 0.1 * losses[1]);
 }
 
 TEST_CASE("train: options out of their range are refused before anything is trained") {

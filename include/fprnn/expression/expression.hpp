@@ -48,8 +48,7 @@ constexpr E refuse_number(E) {
     static_assert(
         never<N...>,
         "a number beside an expression, or a quotient: write factors as constant<1, 2>() * e, which is e / 2, and "
-        "learnt "
-        "offsets as affine<\"name\">(e) or e + parameter<\"name\">(); the only other number is that of 1 - e");
+        "learnt offsets as affine<\"name\">(e) or e + parameter<\"name\">(); the only other number is that of 1 - e");
     return {};  // an expression, so that this stays the only error
 }
 }  // namespace detail

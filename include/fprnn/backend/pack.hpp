@@ -1,0 +1,175 @@
+#pragma once
+
+#include <fprnn/core/shape.hpp>
+#include <fprnn/core/small_array.hpp>
+
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <cmath>
+#include <concepts>
+#include <limits>
+
+namespace fprnn {
+
+/// A register of channels with the arithmetic of a number; its operations are Eigen's packet operations.
+template <class T>
+struct pack {
+    using traits = Eigen::internal::packet_traits<T>;
+    using packet = typename traits::type;
+    static constexpr index size = Eigen::internal::unpacket_traits<packet>::size;
+
+    packet p;
+
+    pack() = default;
+    explicit pack(packet v) : p(v) {}
+    pack(T x) requires(!std::same_as<packet, T>) : p(Eigen::internal::pset1<packet>(x)) {}
+
+    static pack load(const T* from) { return pack(Eigen::internal::ploadu<packet>(from)); }
+    void store(T* to) const { Eigen::internal::pstoreu(to, p); }
+
+    friend pack operator+(pack a, pack b) { return pack(Eigen::internal::padd(a.p, b.p)); }
+    friend pack operator-(pack a, pack b) { return pack(Eigen::internal::psub(a.p, b.p)); }
+    friend pack operator*(pack a, pack b) { return pack(Eigen::internal::pmul(a.p, b.p)); }
+    friend pack operator/(pack a, pack b) { return pack(Eigen::internal::pdiv(a.p, b.p)); }
+    friend pack operator-(pack a) { return pack(Eigen::internal::pnegate(a.p)); }
+    pack& operator+=(pack b) { return *this = *this + b; }
+    pack& operator*=(pack b) { return *this = *this * b; }
+
+    friend pack exp(pack a) { return pack(Eigen::internal::pexp(a.p)); }
+    friend pack log1p(pack a) {
+        if constexpr (traits::HasLog1p) {
+            return pack(Eigen::internal::plog1p(a.p));
+        } else {
+            T x[static_cast<std::size_t>(size)];
+            a.store(x);
+            for (T& v : x) v = std::log1p(v);
+            return load(x);
+        }
+    }
+    friend pack sqrt(pack a) { return pack(Eigen::internal::psqrt(a.p)); }
+    friend pack abs(pack a) { return pack(Eigen::internal::pabs(a.p)); }
+    friend pack maximum(pack a, pack b) { return pack(Eigen::internal::pmax(a.p, b.p)); }
+
+    T sum() const { return Eigen::internal::predux(p); }
+};
+
+/// A full register of channels.
+template <class T>
+struct pack_lane {
+    index channel;
+
+    pack<T> load(const T* p) const { return pack<T>::load(p + channel); }
+    void store(T* p, pack<T> v) const { v.store(p + channel); }
+    void add(T* p, pack<T> v) const { (load(p) + v).store(p + channel); }
+    void prefetch(const T* p) const { Eigen::internal::prefetch(p + channel); }
+};
+
+/// The last, partly filled register of a row; the empty places read 0 and are never written.
+template <class T>
+struct tail_lane {
+    index channel;
+    index filled;
+
+    pack<T> load(const T* p) const {
+        T x[static_cast<std::size_t>(pack<T>::size)] = {};
+        for (index i = 0; i < filled; ++i) x[i] = p[channel + i];
+        return pack<T>::load(x);
+    }
+    void store(T* p, pack<T> v) const {
+        T x[static_cast<std::size_t>(pack<T>::size)];
+        v.store(x);
+        for (index i = 0; i < filled; ++i) p[channel + i] = x[i];
+    }
+    void add(T* p, pack<T> v) const { store(p, load(p) + v); }
+    void prefetch(const T*) const {}
+    /// `v` with zeros in the empty places.
+    pack<T> only_filled(pack<T> v) const {
+        T x[static_cast<std::size_t>(pack<T>::size)];
+        v.store(x);
+        for (index i = filled; i < pack<T>::size; ++i) x[i] = 0;
+        return pack<T>::load(x);
+    }
+    /// `v` with its first channel in the empty places.
+    pack<T> repeat_first(pack<T> v) const {
+        T x[static_cast<std::size_t>(pack<T>::size)];
+        v.store(x);
+        for (index i = filled; i < pack<T>::size; ++i) x[i] = x[0];
+        return pack<T>::load(x);
+    }
+};
+
+/// Runs bodies a register of channels at a time. Every row takes the same path whatever its address, so equal rows give
+/// equal bits wherever they stand.
+template <class T>
+struct pack_team {
+    static constexpr index width = pack<T>::size;
+
+    template <class Body>
+    static void each(index channels, Body&& body) {
+        index i = 0;
+        for (; i + width <= channels; i += width) body(pack_lane<T>{i});
+        if (i < channels) body(tail_lane<T>{i, channels - i});
+    }
+    template <std::size_t K, class Body>
+    static small_array<T, K> sum(index channels, Body&& body) {
+        small_array<pack<T>, K> total;
+        for (auto& t : total.values) t = pack<T>(T(0));
+        index i = 0;
+        for (; i + width <= channels; i += width) {
+            const auto part = body(pack_lane<T>{i});
+            for (std::size_t k = 0; k < K; ++k) total[k] += part[k];
+        }
+        if (i < channels) {
+            const tail_lane<T> lane{i, channels - i};
+            const auto part = body(lane);
+            for (std::size_t k = 0; k < K; ++k) total[k] += lane.only_filled(part[k]);
+        }
+        return sums(total);
+    }
+    template <class Body>
+    static T max(index channels, Body&& body) {
+        pack<T> largest(-std::numeric_limits<T>::infinity());
+        pack<T> taint(T(0));  // 0 · x is NaN for every x that is not finite
+        each(channels, [&](auto lane) {
+            pack<T> v = body(lane);
+            if constexpr (requires { lane.filled; }) v = lane.repeat_first(v);
+            largest = maximum(largest, v);
+            taint += v * pack<T>(T(0));
+        });
+        return taint.sum() == T(0) ? Eigen::internal::predux_max(largest.p) : std::numeric_limits<T>::quiet_NaN();
+    }
+
+private:
+    /// A register folded until it has at most four numbers.
+    template <class Packet>
+    static auto folded(Packet p) {
+        if constexpr (Eigen::internal::unpacket_traits<Packet>::size > 4)
+            return folded(Eigen::internal::predux_half_dowto4(p));
+        else
+            return p;
+    }
+    /// The sum of every register, four at a time: half of the shuffles that four sums take by themselves.
+    template <std::size_t K>
+    static small_array<T, K> sums(const small_array<pack<T>, K>& total) {
+        using quarter = decltype(folded(total[0].p));
+        constexpr std::size_t rest = K % 4, fours = K - (rest < 3 ? rest : 0);
+        small_array<T, K> result;
+        std::size_t k = 0;
+        if constexpr (Eigen::internal::unpacket_traits<quarter>::size == 4)
+            for (; k < fours; k += 4) {
+                Eigen::internal::PacketBlock<quarter, 4> four;
+                for (std::size_t i = 0; i < 4; ++i) four.packet[i] = folded(total[std::min(k + i, K - 1)].p);
+                Eigen::internal::ptranspose(four);
+                const quarter s = Eigen::internal::padd(Eigen::internal::padd(four.packet[0], four.packet[1]),
+                                                        Eigen::internal::padd(four.packet[2], four.packet[3]));
+                T x[4];
+                Eigen::internal::pstoreu(x, s);
+                for (std::size_t i = 0; i < 4 && k + i < K; ++i) result[k + i] = x[i];
+            }
+        for (; k < K; ++k) result[k] = total[k].sum();
+        return result;
+    }
+};
+
+}  // namespace fprnn
