@@ -12,6 +12,17 @@
 
 namespace fprnn {
 
+/// Which of a register's channels meet a condition.
+template <class T>
+struct pack_mask {
+    using packet = typename Eigen::internal::packet_traits<T>::type;
+
+    packet p;
+
+    friend pack_mask operator&(pack_mask a, pack_mask b) { return {Eigen::internal::pand(a.p, b.p)}; }
+    friend bool any(pack_mask m) { return Eigen::internal::predux_any(m.p); }
+};
+
 /// A register of channels with the arithmetic of a number; its operations are Eigen's packet operations.
 template <class T>
 struct pack {
@@ -50,6 +61,10 @@ struct pack {
     friend pack sqrt(pack a) { return pack(Eigen::internal::psqrt(a.p)); }
     friend pack abs(pack a) { return pack(Eigen::internal::pabs(a.p)); }
     friend pack maximum(pack a, pack b) { return pack(Eigen::internal::pmax(a.p, b.p)); }
+
+    friend pack_mask<T> operator<(pack a, pack b) { return {Eigen::internal::pcmp_lt(a.p, b.p)}; }
+    friend pack_mask<T> operator<=(pack a, pack b) { return {Eigen::internal::pcmp_le(a.p, b.p)}; }
+    friend pack select(pack_mask<T> m, pack yes, pack no) { return pack(Eigen::internal::pselect(m.p, yes.p, no.p)); }
 
     T sum() const { return Eigen::internal::predux(p); }
 };

@@ -28,6 +28,11 @@ template <class T>
 FPRNN_BOTH inline T maximum(T a, T b) {
     return a < b ? b : a;
 }
+template <class T>
+FPRNN_BOTH inline T select(bool condition, T yes, T no) {
+    return condition ? yes : no;
+}
+FPRNN_BOTH inline bool any(bool condition) { return condition; }
 
 template <>
 FPRNN_BOTH inline float exp(float x) {

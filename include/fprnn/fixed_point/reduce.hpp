@@ -2,12 +2,13 @@
 
 #include <fprnn/fixed_point/schedule.hpp>
 #include <fprnn/fixed_point/token.hpp>
+#include <fprnn/fixed_point/token_adjoint.hpp>
 #include <fprnn/program/frame.hpp>
 
 #include <algorithm>
 #include <concepts>
 
-/// From a program to the equation of one of its tokens in R numbers, when it has one: see fixed_point/token.hpp.
+/// From a program to the equation of one of its tokens in R numbers, when it has one: see fixed_point/token_norm.hpp.
 namespace fprnn::engine {
 
 template <class>
@@ -90,17 +91,24 @@ class reduced_tokens {
     using mix = typename parts::mix;
     using mixer = typename split<mix>::mixer;
     static constexpr int R = mixer::rank;
+    using iteration = kernel::token_iteration<team, R, typename parts::norm, T>;
+    using backward = kernel::token_adjoint<team, R, typename parts::norm, T>;
 
 public:
     /// Numbers of scratch that they need.
-    static index scratch(index D) { return (2 * F::tile + R) * D + mixer::scratch(D); }
+    static index scratch(index D) {
+        return (2 * F::tile + R + 1) * D + mixer::scratch(D) +
+               F::tile * std::max(iteration::numbers_of_a_token, backward::numbers_of_a_token);
+    }
 
     reduced_tokens(F& f, index row, index sequences, T* scratch)
         : f_(f), row_(row), sequences_(sequences), D_(f.size.d_inner) {
         a_ = scratch;
         g_ = a_ + F::tile * D_;
         V_ = g_ + F::tile * D_;
-        mixer_scratch_ = V_ + R * D_;
+        x_ = V_ + R * D_;
+        mixer_scratch_ = x_ + D_;
+        equations_ = mixer_scratch_ + mixer::scratch(D_);
     }
 
     /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g ⊙ Q v.
@@ -111,19 +119,22 @@ public:
         std::copy_n(x, F::tile * D_, a_);
         try_inner(m, T(1));
         team::each(F::tile * D_, [&](auto lane) { lane.store(g_, lane.load(x) - lane.load(a_)); });
-        for (index r = row_; r < row_ + sequences_; ++r)
-            mixer::template mix<team, T>(D_, q(r), v(r), nullptr, f_.template value_at<mix>(r), mixer_scratch_);
+        for (index s = 0; s < sequences_; ++s)
+            mixer::template mix<team, T>(D_, q(s), v(s), nullptr, m + s * D_, mixer_scratch_);
         f_.work.mixer_applications += sequences_;
         team::each(F::tile * D_, [&](auto lane) { lane.add(a_, lane.load(g_) * lane.load(m)); });
     }
-    /// y = y^ℓ of row s, Picard's iterate; returns ℓ, or 0 when it did not settle in ell_max iterations.
-    int iterate(index s, double tolerance, int ell_max) {
-        const index r = row_ + s;
-        form_V(s);
-        mixer::template compact<team>(D_, q(r), S_);
-        return kernel::iterate_token<team, R, typename parts::norm>(D_, q(r), S_, a_ + s * D_, V_, weight(r),
-                                                                    weight(r) + D_, tolerance, ell_max,
-                                                                    f_.template value_at<previous_node>(r));
+    /// y = y^ℓ, Picard's iterates. begun[s] = ℓ, or 0 where they did not settle in ell_max iterations.
+    void iterate(double tolerance, int ell_max, int* begun) {
+        iteration tokens(F::tile, equations_);
+        for (index s = 0; s < sequences_; ++s) {
+            mixer::template compact<team>(D_, q(s), S_);
+            tokens.reduce(s, D_, q(s), S_, a_ + s * D_, g_ + s * D_, V_, weight(s), weight(s) + D_);
+        }
+        tokens.iterate(tolerance, ell_max);
+        for (index s = 0; s < sequences_; ++s)
+            begun[s] = tokens.expand(s, D_, q(s), a_ + s * D_, g_ + s * D_, weight(s), weight(s) + D_,
+                                     f_.template value_at<previous_node>(row_ + s));
     }
 
     /// The way back through p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
@@ -132,35 +143,32 @@ public:
         back_inner(T(1), g_);
         team::each(F::tile * D_, [&](auto lane) { lane.store(g_, lane.load(g_) - lane.load(a_)); });
     }
-    /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ of row s at the point that the rows hold; returns the relative residual.
-    double solve_adjoint(index s, const T* delta, T* w) {
-        const index r = row_ + s;
-        form_V(s);
-        mixer::template compact<team>(D_, q(r), S_);
-        return kernel::solve_token_adjoint<team, R, typename parts::norm>(
-            D_, q(r), S_, f_.template value_at<typename parts::operand>(r), V_, weight(r), delta, a_ + s * D_, w);
+    /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ at the point that the rows hold; residual[s] is relative, NaN where there is no w.
+    void solve_adjoint(const T* delta, T* w, double* residual) {
+        backward tokens(F::tile, equations_);
+        for (index s = 0; s < sequences_; ++s) {
+            mixer::template compact<team>(D_, q(s), S_);
+            tokens.reduce(s, D_, q(s), S_, f_.template value_at<typename parts::operand>(row_ + s), g_ + s * D_, V_, x_,
+                          weight(s), delta + s * D_, a_ + s * D_);
+        }
+        tokens.solve();
+        for (index s = 0; s < sequences_; ++s) residual[s] = tokens.expand(s, D_, q(s), delta + s * D_, w + s * D_);
     }
 
 private:
-    /// The mixer of a row, its U first.
-    const T* q(index row) const { return f_.template value_at<typename split<mix>::prepared>(row); }
-    void form_V(index s) {
-        const T *g = g_ + s * D_, *U = q(row_ + s);
-        team::each(D_, [&](auto lane) {
-            for (index j = 0; j < R; ++j) lane.store(V_ + j * D_, lane.load(g) * lane.load(U + j * D_));
-        });
-    }
-    const T* weight([[maybe_unused]] index row) const {
+    /// The mixer of a token, its U first.
+    const T* q(index s) const { return f_.template value_at<typename split<mix>::prepared>(row_ + s); }
+    const T* weight([[maybe_unused]] index s) const {
         if constexpr (std::same_as<typename parts::norm, kernel::no_norm>)
-            return q(row);  // not read
+            return q(s);  // not read
         else
             return f_.template parameters_of<typename parts::solved>();
     }
-    const T* v([[maybe_unused]] index row) const {
+    const T* v([[maybe_unused]] index s) const {
         if constexpr (std::same_as<typename split<mix>::v, zero_node>)
             return nullptr;
         else
-            return f_.template value_at<typename split<mix>::v>(row);
+            return f_.template value_at<typename split<mix>::v>(row_ + s);
     }
     void try_inner(T* m, T value) {
         std::fill_n(m, F::tile * D_, value);
@@ -185,7 +193,8 @@ private:
     index row_, sequences_, D_;
     kernel::square<T, R> S_;
     T *a_, *g_;  ///< [tile,D]; on the way back k in place of a
-    T *V_, *mixer_scratch_;
+    T *V_, *x_, *mixer_scratch_;
+    T* equations_;
 };
 
 /// Numbers of scratch that tokens of the program need to be reduced.

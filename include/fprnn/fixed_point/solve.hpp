@@ -87,8 +87,7 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index first_seq
         if constexpr (is_reducible<typename F::program>) {
             reduced_tokens<F> reduced(f, row, sequences, scratch);
             reduced.open();
-            for (index s = 0; s < sequences; ++s)
-                begun[static_cast<std::size_t>(s)] = reduced.iterate(s, schedule.tolerance, schedule.ell_max - 1);
+            reduced.iterate(schedule.tolerance, schedule.ell_max - 1, begun.data());
         }
         evaluate<dependence::current>(f, row, n);
         f.work.evaluations += n;

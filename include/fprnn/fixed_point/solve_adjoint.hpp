@@ -4,6 +4,7 @@
 #include <fprnn/fixed_point/solve.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <variant>
 #include <vector>
@@ -181,11 +182,10 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index f
     if constexpr (is_reducible<typename F::program>) {
         reduced_tokens<F> reduced(f, row, sequences, scratch);
         reduced.open_adjoint();
-        for (index s = 0; s < sequences; ++s) {
-            const double residual = reduced.solve_adjoint(s, delta + s * D, w + s * D);
-            if (residual < options.tolerance)
-                results[static_cast<std::size_t>(s)].finish(status::converged, 1, residual);
-        }
+        std::array<double, static_cast<std::size_t>(F::tile)> residual{};
+        reduced.solve_adjoint(delta, w, residual.data());
+        for (std::size_t s = 0; s < static_cast<std::size_t>(sequences); ++s)
+            if (residual[s] < options.tolerance) results[s].finish(status::converged, 1, residual[s]);
     }
     for (index s = 0; s < sequences; ++s) {
         watched& result = results[static_cast<std::size_t>(s)];
