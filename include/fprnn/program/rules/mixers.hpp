@@ -18,7 +18,11 @@ struct rule<prepared_node<mixer_node<M, Maps...>>> : plain_rule {
     struct memory {
         T* ignored = nullptr;  ///< takes the cotangents of maps that the pass does not reach
     };
-    static index width(const dims& d) { return M::size(d.d_inner); }
+    /// Every row begins a cache line: registers that lie across two of them are dear to load, and all that mixes loads these.
+    static index width(const dims& d) {
+        constexpr index line = 16;
+        return (M::size(d.d_inner) + line - 1) / line * line;
+    }
     static void check(const dims& d) {
         if constexpr (requires { M::check(d.d_inner); }) M::check(d.d_inner);
         const auto expected = M::raw_sizes(d.d_inner);
