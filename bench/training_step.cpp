@@ -154,7 +154,7 @@ parts measure_parts(double seconds_of_an_exponential) {
             mixer::prepare<team, float>(D, raw, &q(r, 0));
             mixer::mix_back<team, float>(D, &q(r, 0), bar, &x(r, 4, 0), &x(r, 5, 0), mix_scratch.data());
             mixer::mix_back_q<team, float>(D, &q(r, 0), v, w, bar, &q_bar(r, 0), mix_scratch.data());
-            mixer::prepare_back<team, float>(D, raw, &q_bar(r, 0), raw_bar);
+            mixer::prepare_back<team, float>(D, raw, &q(r, 0), &q_bar(r, 0), raw_bar);
             benchmark::DoNotOptimize(S);
         }
     };

@@ -24,10 +24,10 @@ struct rotation_mixer {
     }
     /// ā = Im(q* q̄),  r̄ += (1 − tanh² r) ā / 2
     template <class Team, class T>
-    static void prepare_back(fprnn::index, const T* const* raw, const T* q_bar, T* const* raw_bar) {
+    static void prepare_back(fprnn::index, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
         for (int k = 0; k < K; ++k) {
             const T tanh = std::tanh(raw[0][k]);
-            raw_bar[0][k] += (1 - tanh * tanh) / 2 * std::imag(std::polar(T(1), -tanh / 2) * get(q_bar, k));
+            raw_bar[0][k] += (1 - tanh * tanh) / 2 * std::imag(std::conj(get(q, k)) * get(q_bar, k));
         }
     }
 

@@ -111,16 +111,16 @@ struct forgets_w : right {
 };
 struct forgets_one_half : right {
     template <class Team, class T>
-    static void prepare_back(index D, const T* const* raw, const T* q_bar, T* const* raw_bar) {
-        right::prepare_back<Team>(D, raw, q_bar, raw_bar);
-        right::prepare_back<Team>(D, raw, q_bar, raw_bar);
+    static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
+        right::prepare_back<Team>(D, raw, q, q_bar, raw_bar);
+        right::prepare_back<Team>(D, raw, q, q_bar, raw_bar);
     }
 };
 struct overwrites_bars : right {
     template <class Team, class T>
-    static void prepare_back(index D, const T* const* raw, const T* q_bar, T* const* raw_bar) {
+    static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
         raw_bar[1][0] = raw_bar[1][1] = 0;
-        right::prepare_back<Team>(D, raw, q_bar, raw_bar);
+        right::prepare_back<Team>(D, raw, q, q_bar, raw_bar);
     }
     template <class Team, class T>
     static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
@@ -205,10 +205,10 @@ struct norm_of_two : fprnn::householder_mixer<1> {
         q[D] *= 3;
     }
     template <class Team, class T>
-    static void prepare_back(index D, const T* const* raw, const T* q_bar, T* const* raw_bar) {
-        std::vector<T> scaled(q_bar, q_bar + D + 1);
+    static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
+        std::vector<T> scaled(q_bar, q_bar + base::size(D));
         scaled[static_cast<std::size_t>(D)] *= 3;
-        base::prepare_back<Team>(D, raw, scaled.data(), raw_bar);
+        base::prepare_back<Team>(D, raw, q, scaled.data(), raw_bar);
     }
 };
 struct wrong_S : right {

@@ -65,11 +65,11 @@ TEST_CASE("householder: more reflections than channels are refused, with both nu
 
 TEST_CASE("householder: more numbers than 64 bits can count are refused before anything is made of them") {
     constexpr index most = std::numeric_limits<index>::max();
-    mixer<4>::check(most / 5);
-    for (const index D : {most / 5 + 1, most / 4, most})
+    mixer<4>::check(most / 6);
+    for (const index D : {most / 6 + 1, most / 4, most})
         CHECK_THROWS_WITH_AS(
             mixer<4>::check(D),
-            ("householder: R + 1 times d_inner: 5 x " + std::to_string(D) + " does not fit 64 bits").c_str(),
+            ("householder: R + 2 times d_inner: 6 x " + std::to_string(D) + " does not fit 64 bits").c_str(),
             fprnn::argument_error);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("householder: directions of zero are identities with a finite gradient
     mixer<2>::mix<pack_team<double>, double>(D, q.data(), v.data(), nullptr, out.data(), scratch.data());
     CHECK(checks::same_bits(out, v));
     double* bars[] = {u_bar.data(), a_bar.data()};
-    mixer<2>::prepare_back<pack_team<double>, double>(D, raw, q.data(), bars);
+    mixer<2>::prepare_back<pack_team<double>, double>(D, raw, q.data(), q.data(), bars);
     for (double x : u_bar) CHECK(std::isfinite(x));
 }
 

@@ -20,7 +20,7 @@ struct identity_mixer {
         q[0] = raw[0][0];
     }
     template <class Team, class T>
-    static void prepare_back(index, const T* const*, const T*, T* const*) {}
+    static void prepare_back(index, const T* const*, const T*, const T*, T* const*) {}
 
     template <class Team, class T>
     static void mix(index D, const T*, const T* v, const T*, T* out, T*) {

@@ -12,7 +12,8 @@ namespace fprnn {
 
 /// Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 applied first, with ū_i = SiLU(u_i) / ‖SiLU(u_i)‖ and α_i = scale · σ(a_i).
 ///                                                                   (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
-/// Raw: u [R·D] and a [R]; prepared: ū [R·D] and α [R]. Scale 1 is the paper's, 2 the authors' code's.
+/// Raw: u [R·D] and a [R]; prepared: ū [R·D], α [R] and, for the adjoint, 1/‖SiLU(u_i)‖ [R]. Scale 1 is the paper's, 2 the
+/// authors' code's.
 /// Guaranteed: ‖Q‖₂ ≤ 1 for both scales. Not guaranteed: ‖I − Q‖₂ < 1. It holds for R = 1 and scale 1; the supremum is
 /// 1.15 for R = 2, 1.38 for R = 4 and 1.59 for R = 8, and with scale 2 iterations can enter an orbit of period 2.
 template <int R, int Scale = 1>
@@ -27,10 +28,10 @@ struct householder_mixer {
                    std::to_string(D);
         });
         // size and scratch, which nothing checks again.
-        (void)checked_product(R + 1, D, "householder: R + 1 times d_inner");
+        (void)checked_product(R + 2, D, "householder: R + 2 times d_inner");
     }
     static std::array<index, 2> raw_sizes(index D) { return {R * D, R}; }
-    static index size(index D) { return R * D + R; }
+    static index size(index D) { return R * D + 2 * R; }
     static index scratch(index D) { return (R + 1) * D; }
 
     template <class Team, class T>
@@ -39,30 +40,25 @@ struct householder_mixer {
             const T* u = raw[0] + i * D;
             T* unit = q + i * D;
             Team::each(D, [&](auto lane) { lane.store(unit, chain::silu_function::value(lane.load(u))); });
-            l2_normalise_function::value<Team>(D, static_cast<const T*>(unit), unit);
+            q[R * D + R + i] = l2_normalise_function::value<Team>(D, static_cast<const T*>(unit), unit);
             q[R * D + i] = T(Scale) * chain::sigmoid_function::value(raw[1][i]);
         }
     }
 
     template <class Team, class T>
-    FPRNN_BOTH static void prepare_back(index D, const T* const* raw, const T* q_bar, T* const* raw_bar) {
+    FPRNN_BOTH static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
         for (index i = 0; i < R; ++i) {
-            const T *u = raw[0] + i * D, *bar = q_bar + i * D;
-            const auto sums = Team::template sum<2>(D, [&](auto lane) {
-                using V = decltype(lane.load(u));
-                const V s = chain::silu_function::value(lane.load(u));
-                return small_array<V, 2>{s * s, s * lane.load(bar)};
-            });
-            // x̄ of the normalisation at x = SiLU(u), then through SiLU.
-            const T norm = math::sqrt(sums[0]);
-            const bool inside = norm > T(l2_normalise_function::epsilon);
-            const T scale = T(1) / (inside ? norm : T(l2_normalise_function::epsilon));
-            const T along = inside ? sums[1] * scale * scale : T(0);
+            const T *u = raw[0] + i * D, *unit = q + i * D, *bar = q_bar + i * D;
+            const T scale = q[R * D + R + i];
+            // x̄ of the normalisation of x = SiLU(u), and of its scale 1/‖x‖; then through SiLU.
+            const auto projected = [&](auto lane) { return small_array{lane.load(unit) * lane.load(bar)}; };
+            T along = 0;
+            if (scale < T(1) / T(l2_normalise_function::epsilon))
+                along = Team::template sum<1>(D, projected)[0] + q_bar[R * D + R + i] * scale;
             Team::each(D, [&](auto lane) {
                 using V = decltype(lane.load(u));
-                const V x = lane.load(u), s = chain::silu_function::value(x);
-                const V s_bar = (lane.load(bar) - s * V(along)) * V(scale);
-                lane.add(raw_bar[0] + i * D, s_bar * chain::silu_function::slope(x, s));
+                const V x_bar = (lane.load(bar) - lane.load(unit) * V(along)) * V(scale);
+                lane.add(raw_bar[0] + i * D, x_bar * chain::silu_function::slope(lane.load(u), V(T(0))));
             });
             const T sigma = chain::sigmoid_function::value(raw[1][i]);
             raw_bar[1][i] += q_bar[R * D + i] * T(Scale) * sigma * (T(1) - sigma);

@@ -19,7 +19,7 @@ namespace fprnn {
 ///     M::scratch(D)                                   numbers of scratch that the functions below need
 ///     M::check(D)                                     argument_error when D does not fit; may be left out
 ///     M::prepare<Team>(D, raw, q)                     q from the values of its maps, raw[k]
-///     M::prepare_back<Team>(D, raw, q_bar, raw_bar)   raw_bar[k] +=
+///     M::prepare_back<Team>(D, raw, q, q_bar, raw_bar)             raw_bar[k] +=; q is what prepare made of raw
 ///     M::mix<Team>(D, q, v, w, out, scratch)          a null v or w is zero; out may be v
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
@@ -32,7 +32,7 @@ concept mixer = requires(index D, double* p, const double* c, const double* cons
     { M::raw_sizes(D)[0] } -> std::convertible_to<index>;
     { M::scratch(D) } -> std::convertible_to<index>;
     M::template prepare<serial_team<double>, double>(D, raw, p);
-    M::template prepare_back<serial_team<double>, double>(D, raw, c, raw_bar);
+    M::template prepare_back<serial_team<double>, double>(D, raw, c, c, raw_bar);
     M::template mix<serial_team<double>, double>(D, c, c, c, p, p);
     M::template mix_back<serial_team<double>, double>(D, c, c, p, p, p);
     M::template mix_back_q<serial_team<double>, double>(D, c, c, c, c, p, p);

@@ -21,7 +21,7 @@ struct mixer_functions {
     index D, size, scratch, rank;  // rank 0: no compact form
     std::vector<index> raw_sizes;
     void (*prepare)(index, const double* const*, double*);
-    void (*prepare_back)(index, const double* const*, const double*, double* const*);
+    void (*prepare_back)(index, const double* const*, const double*, const double*, double* const*);
     void (*mix)(index, const double*, const double*, const double*, double*, double*);
     void (*mix_back)(index, const double*, const double*, double*, double*, double*);
     void (*mix_back_q)(index, const double*, const double*, const double*, const double*, double*, double*);
@@ -39,8 +39,8 @@ mixer_functions functions_of(const std::string& team, index D) {
         .rank = 0,
         .raw_sizes = {std::begin(raw_sizes), std::end(raw_sizes)},
         .prepare = [](index d, const double* const* raw, double* q) { M::template prepare<Team>(d, raw, q); },
-        .prepare_back = [](index d, const double* const* raw, const double* q_bar,
-                           double* const* raw_bar) { M::template prepare_back<Team>(d, raw, q_bar, raw_bar); },
+        .prepare_back = [](index d, const double* const* raw, const double* q, const double* q_bar,
+                           double* const* raw_bar) { M::template prepare_back<Team>(d, raw, q, q_bar, raw_bar); },
         .mix = [](index d, const double* q, const double* v, const double* w, double* out,
                   double* scratch) { M::template mix<Team>(d, q, v, w, out, scratch); },
         .mix_back = [](index d, const double* q, const double* out_bar, double* v_bar, double* w_bar,
@@ -134,7 +134,8 @@ public:
     std::vector<fenced> prepare_back(const fenced& q_bar, double before = 0) {
         std::vector<fenced> bars;
         for (const fenced& r : raw) bars.emplace_back(r.size(), before);
-        m.prepare_back(m.D, addresses<const double>(raw).data(), q_bar.data(), addresses<double>(bars).data());
+        m.prepare_back(m.D, addresses<const double>(raw).data(), q.data(), q_bar.data(),
+                       addresses<double>(bars).data());
         for (const fenced& b : bars) stays("prepare_back", b);
         return bars;
     }

@@ -18,12 +18,13 @@ struct l2_normalise_function {
         })[0]);
     }
 
-    /// y may be x.
+    /// y may be x. Returns the scale, 1 / max(‖x‖, ε).
     template <class Team, class T>
-    FPRNN_BOTH static void value(index D, const T* x, T* y) {
+    FPRNN_BOTH static T value(index D, const T* x, T* y) {
         using math::maximum;
         const T scale = T(1) / maximum(length<Team>(D, x), T(epsilon));
         Team::each(D, [&](auto lane) { lane.store(y, lane.load(x) * decltype(lane.load(x))(scale)); });
+        return scale;
     }
 
     /// x̄ += (ȳ − y (yᵀȳ)) / ‖x‖ where ‖x‖ > ε, and ȳ/ε elsewhere.

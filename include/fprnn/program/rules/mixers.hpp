@@ -57,7 +57,8 @@ struct rule<prepared_node<mixer_node<M, Maps...>>> : plain_rule {
                 const T* raw[] = {f.template value_at<Maps>(r)...};
                 T* raw_bar[] = {Maps::depends >= Reach ? f.template bar_at<Maps>(r)
                                                        : f.template memory_of<node>().ignored...};
-                M::template prepare_back<typename F::team, T>(f.size.d_inner, raw, f.template bar_at<node>(r), raw_bar);
+                M::template prepare_back<typename F::team, T>(f.size.d_inner, raw, f.template value_at<node>(r),
+                                                              f.template bar_at<node>(r), raw_bar);
             }
     }
 };
