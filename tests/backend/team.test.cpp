@@ -1,5 +1,7 @@
 #include <ops/checks.hpp>
 
+#include <limits>
+
 namespace {
 
 using checks::random;
@@ -137,6 +139,31 @@ TEST_CASE_TEMPLATE("pack: its arithmetic is the number's", T, float, double) {
         exp(p), [](T x, T) { return std::exp(x); }, 1);
     same(
         log1p(abs(p)), [](T x, T) { return std::log1p(std::abs(x)); }, 1);
+}
+
+TEST_CASE_TEMPLATE("pack: conditions choose channel by channel", T, float, double) {
+    using fprnn::pack;
+    constexpr index n = pack<T>::size;
+    tensor<T> a({n}), b({n}), less({n}), at_most({n}), both({n});
+    for (index i = 0; i < n; ++i) a[i] = static_cast<T>(i % 3), b[i] = 1;
+    a[n - 1] = std::numeric_limits<T>::quiet_NaN();
+    const auto p = pack<T>::load(a.data()), q = pack<T>::load(b.data());
+    const pack<T> yes(T(5)), no(T(-5));
+    select(p < q, yes, no).store(less.data());
+    select(p <= q, yes, no).store(at_most.data());
+    select((p <= q) & (q <= p), yes, no).store(both.data());
+    for (index i = 0; i < n; ++i) {
+        CHECK(less[i] == (a[i] < b[i] ? 5 : -5));
+        CHECK(at_most[i] == (a[i] <= b[i] ? 5 : -5));
+        CHECK(both[i] == (a[i] == b[i] ? 5 : -5));
+    }
+    for (index i = 0; i < n; ++i) {
+        b.fill(0);
+        b[i] = 1;
+        CHECK(any(pack<T>(T(0)) < pack<T>::load(b.data())));
+    }
+    CHECK_FALSE(any(q < q));
+    CHECK_FALSE(any(p < p));
 }
 
 }  // namespace

@@ -4,6 +4,12 @@
 
 #include <fprnn/models/fp_mamba.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <vector>
+
 /// One-token chunks whose mixer is compact are solved in R numbers. What they must agree with is the same layer with a mixer
 /// that has no compact form, which is iterated through f and whose adjoint is found by GMRES.
 namespace {
@@ -143,6 +149,123 @@ TEST_CASE("token: where there are several fixed points, it is the one that the i
         }
     }
     CHECK(sequences > 96);
+}
+
+/// A tile of tokens with two reflections, γ, β and g; token 3 is not finite.
+template <class Team>
+struct tile_of_tokens {
+    static constexpr int R = 2;
+    static constexpr index D = 19, count = 16, bad = 3;
+    using norm = fprnn::layer_norm_function;
+    using mixer = fprnn::householder_mixer<R, 2>;
+    using iteration = fprnn::kernel::token_iteration<Team, R, norm, double>;
+    using backward = fprnn::kernel::token_adjoint<Team, R, norm, double>;
+
+    fprnn::tensor<double> u = normal({count, R*D}, 1), alpha = normal({count, R}, 2), a = normal({count, D}, 3),
+                          g = normal({count, D}, 4), gamma = normal({D}, 5), beta = normal({D}, 6),
+                          k = normal({count, D}, 7), delta = normal({count, D}, 8), q{{count, mixer::size(D)}};
+    fprnn::tensor<double> result{{count, D}}, V{{R * D}}, hat{{D}};
+    std::array<double, count> residual{};
+    std::array<int, count> iterations{};
+    std::vector<double> memory = std::vector<double>(
+        static_cast<std::size_t>(count * std::max(iteration::numbers_of_a_token, backward::numbers_of_a_token)));
+
+    tile_of_tokens() {
+        result.fill(7);
+        for (index s = 0; s < count; ++s) {
+            const double* raw[] = {&u(s, 0), &alpha(s, 0)};
+            mixer::template prepare<Team, double>(D, raw, &q(s, 0));
+        }
+        a(bad, 5) = delta(bad, 5) = std::numeric_limits<double>::infinity();
+    }
+    auto compact(index s) {
+        fprnn::kernel::square<double, R> S;
+        mixer::template compact<Team, double>(D, &q(s, 0), S);
+        return S;
+    }
+    /// Tokens [first, last) of the tile; places without a token hold zeros.
+    void iterate(index first, index last, int ell_max) {
+        iteration tokens(count, memory.data());
+        auto a_hat = a;
+        for (index s = first; s < last; ++s)
+            tokens.reduce(s, D, &q(s, 0), compact(s), &a_hat(s, 0), &g(s, 0), V.data(), gamma.data(), beta.data());
+        tokens.iterate(1e-8, ell_max);
+        for (index s = first; s < last; ++s)
+            iterations[static_cast<std::size_t>(s)] =
+                tokens.expand(s, D, &q(s, 0), &a_hat(s, 0), &g(s, 0), gamma.data(), beta.data(), &result(s, 0));
+    }
+    void solve_adjoint(index first, index last) {
+        backward tokens(count, memory.data());
+        for (index s = first; s < last; ++s)
+            tokens.reduce(s, D, &q(s, 0), compact(s), &a(s, 0), &g(s, 0), V.data(), hat.data(), gamma.data(),
+                          &delta(s, 0), &k(s, 0));
+        tokens.solve();
+        for (index s = first; s < last; ++s)
+            residual[static_cast<std::size_t>(s)] = tokens.expand(s, D, &q(s, 0), &delta(s, 0), &result(s, 0));
+    }
+};
+
+TEST_CASE_TEMPLATE("token: side by side every token has the iterations and the bits that it has alone", Team,
+                   fprnn::serial_team<double>, fprnn::pack_team<double>) {
+    using tile = tile_of_tokens<Team>;
+    for (const int ell_max : {0, 4, 12, 2000}) {
+        CAPTURE(ell_max);
+        tile together, alone;
+        together.iterate(0, tile::count, ell_max);
+        for (index s = 0; s < tile::count; ++s) alone.iterate(s, s + 1, ell_max);
+        CHECK(same_bits(together.result, alone.result));
+        CHECK(together.iterations == alone.iterations);
+        CHECK(together.iterations[tile::bad] == 0);
+        const int most = *std::max_element(together.iterations.begin(), together.iterations.end());
+        CHECK(most <= ell_max);
+        CHECK((most > 12) == (ell_max == 2000));
+        for (index s = 0; s < tile::count; ++s)
+            if (together.iterations[static_cast<std::size_t>(s)] == 0)
+                for (index d = 0; d < tile::D; ++d) CHECK(together.result(s, d) == 7);
+    }
+}
+
+TEST_CASE_TEMPLATE("token: so has the adjoint, and packs are equivalent to one number at a time", Team,
+                   fprnn::serial_team<double>, fprnn::pack_team<double>) {
+    using tile = tile_of_tokens<Team>;
+    tile together, alone;
+    tile_of_tokens<fprnn::serial_team<double>> plain;
+    together.solve_adjoint(0, tile::count);
+    plain.solve_adjoint(0, tile::count);
+    for (index s = 0; s < tile::count; ++s) alone.solve_adjoint(s, s + 1);
+    for (index s = 0; s < tile::count; ++s) {
+        const auto i = static_cast<std::size_t>(s);
+        if (s == tile::bad) {
+            CHECK(std::isnan(together.residual[i]));
+            continue;
+        }
+        CHECK(together.residual[i] <= 1e-13);
+        for (index d = 0; d < tile::D; ++d) {
+            CHECK(together.result(s, d) == alone.result(s, d));
+            CHECK(together.result(s, d) == doctest::Approx(plain.result(s, d)).epsilon(1e-11));
+        }
+    }
+}
+
+/// I − PᵀU Sᵀ of a token whose norm is left out, R = 1: 1 − g α ‖ū‖².
+TEST_CASE("token: an adjoint that has no solution is said to have none, and its neighbours keep theirs") {
+    using backward = fprnn::kernel::token_adjoint<fprnn::pack_team<double>, 1, fprnn::kernel::no_norm, double>;
+    constexpr index D = 4, n = 3;
+    const double U[D] = {0.5, 0.5, 0.5, 0.5}, delta[D] = {1, 2, 3, 4}, k[D] = {};
+    const fprnn::kernel::square<double, 1> S{{{{1}}}};
+    double V[D], hat[D], w[D];
+    std::vector<double> memory(n * backward::numbers_of_a_token);
+    backward tokens(n, memory.data());
+    for (index s = 0; s < n; ++s) {
+        const double of = s == 1 ? 1 : 0.25;
+        const double g[D] = {of, of, of, of};
+        tokens.reduce(s, D, U, S, delta, g, V, hat, nullptr, delta, k);
+    }
+    tokens.solve();
+    CHECK(tokens.expand(0, D, U, delta, w) <= 1e-15);
+    for (index d = 0; d < D; ++d) CHECK(w[d] == doctest::Approx(delta[d] + 0.5 * 0.25 * 5 / 0.75).epsilon(1e-14));
+    CHECK(std::isnan(tokens.expand(1, D, U, delta, w)));
+    CHECK(tokens.expand(2, D, U, delta, w) <= 1e-15);
 }
 
 }  // namespace
