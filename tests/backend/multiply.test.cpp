@@ -54,23 +54,28 @@ double worst(const block<T>& got, const tensor<double>& expected) {
 double rounding(index terms) { return 6 * std::sqrt(1.0 + static_cast<double>(terms) / 40); }
 
 template <class Backend, class T>
+void products(index r, index n, index k) {
+    for (bool overwrite : {true, false}) {
+        block<T> x(r, k, 1), w(n, k, 2), y(r, n, 3), x_bar(r, k, 4), w_bar(n, k, 5);
+        const auto y_expected = plain(y, k, overwrite, x, [&](index i, index c) { return w(c, i); });
+        const auto x_expected = plain(x_bar, n, overwrite, y, w);
+        const auto w_expected = plain(
+            w_bar, r, false, [&](index i, index t) { return y(t, i); }, x);
+        Backend::multiply_back(x_bar.write(), y.read(), w.read(), overwrite);
+        Backend::multiply_weights(w_bar.write(), y.read(), x.read());
+        Backend::multiply(y.write(), x.read(), w.read(), overwrite);
+        CHECK(worst(y, y_expected) <= rounding(k));
+        CHECK(worst(x_bar, x_expected) <= rounding(n));
+        CHECK(worst(w_bar, w_expected) <= rounding(r));
+    }
+}
+
+template <class Backend, class T>
 void products() {
     for (index r : {1, 5, 16, 48})
         for (index n : {1, 2, 7, 33})
-            for (index k : {1, 3, 40})
-                for (bool overwrite : {true, false}) {
-                    block<T> x(r, k, 1), w(n, k, 2), y(r, n, 3), x_bar(r, k, 4), w_bar(n, k, 5);
-                    const auto y_expected = plain(y, k, overwrite, x, [&](index i, index c) { return w(c, i); });
-                    const auto x_expected = plain(x_bar, n, overwrite, y, w);
-                    const auto w_expected = plain(
-                        w_bar, r, false, [&](index i, index t) { return y(t, i); }, x);
-                    Backend::multiply_back(x_bar.write(), y.read(), w.read(), overwrite);
-                    Backend::multiply_weights(w_bar.write(), y.read(), x.read());
-                    Backend::multiply(y.write(), x.read(), w.read(), overwrite);
-                    CHECK(worst(y, y_expected) <= rounding(k));
-                    CHECK(worst(x_bar, x_expected) <= rounding(n));
-                    CHECK(worst(w_bar, w_expected) <= rounding(r));
-                }
+            for (index k : {1, 3, 40}) products<Backend, T>(r, n, k);
+    products<Backend, T>(70, 490, 500);  // in several blocks, whichever the dimension
 }
 
 TEST_CASE_TEMPLATE("multiply: Y = X Wᵀ, X̄ = Ȳ W and W̄ += Ȳᵀ X inside wider arrays, stored or added", T, float, double) {

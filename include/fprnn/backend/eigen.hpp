@@ -43,11 +43,10 @@ public:
     static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing = {});
     template <class T>
     static index packing_size(index r, index n, index k) {
-        const auto size = [](index rows, index cols, index depth) {
-            using blocks = product_blocks<T>;
-            return blocks::needed(rows, cols, depth) ? blocks(rows, cols, depth).size() : 0;
-        };
-        return std::max({size(n, r, k), size(k, r, n), size(k, n, r)});
+        using x_rows = block_product<T, Eigen::ColMajor, Eigen::RowMajor>;
+        using columns = block_product<T, Eigen::ColMajor, Eigen::ColMajor>;
+        const index size = std::max({columns::size(n, k), columns::size(k, n), x_rows::size(k, r)});
+        return size > on_stack ? size : 0;
     }
 
     template <class T>
@@ -89,30 +88,38 @@ private:
                                                                           Eigen::OuterStride<>(m.stride));
     }
 
-    /// C = A B or C += A B, in `packing` where Eigen would take memory from the heap: the same blocks and bits.
+    static constexpr index on_stack = 1 << 14;  ///< numbers
+
+    /// C = A B or C += A B. Large blocks of A are packed to `packing`, or to the heap without it.
     template <class C, class A, class B, class T>
     static void product(C c, const A& a, const B& b, bool overwrite, view<T> packing) {
         const index m = c.rows(), n = c.cols(), k = a.cols();
-        if (m > 1 && n > 1 && product_blocks<T>::needed(m, n, k)) {
-            product_blocks<T> blocks(m, n, k);
-            if (blocks.size() <= packing.size()) {
-                blocks.use(packing.data());
-                if (overwrite) c.setZero();
-                constexpr int row_major = Eigen::RowMajor, column_major = Eigen::ColMajor;
-                Eigen::internal::general_matrix_matrix_product<
-                    Eigen::Index, T, A::IsRowMajor ? row_major : column_major, false, T,
-                    B::IsRowMajor ? row_major : column_major, false, column_major, 1>::run(m, n, k, a.data(),
-                                                                                           a.outerStride(), b.data(),
-                                                                                           b.outerStride(), c.data(), 1,
-                                                                                           c.outerStride(), T(1),
-                                                                                           blocks);
-                return;
-            }
+        if (m < 2 || n < 2 || k < 1) {
+            if (overwrite)
+                c.noalias() = a * b;
+            else
+                c.noalias() += a * b;
+            return;
         }
-        if (overwrite)
-            c.noalias() = a * b;
-        else
-            c.noalias() += a * b;
+        using blocks = block_product<T, A::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor,
+                                     B::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor>;
+        const index size = blocks::size(m, k);
+        alignas(64) T small[on_stack];
+        dense<T> large;
+        if (size > on_stack && size > packing.size()) large.resize(size, 1);
+        T* packed = size <= on_stack ? small : size <= packing.size() ? packing.data() : large.data();
+        for (index row = 0; row < m; row += blocks::rows)
+            for (index at = 0; at < k; at += blocks::depth) {
+                const index rows = std::min(blocks::rows, m - row), depth = std::min(blocks::depth, k - at);
+                blocks::pack(&a.coeffRef(row, at), a.outerStride(), rows, depth, packed);
+                for (index column = 0; column < n; column += blocks::columns) {
+                    const index columns = std::min(blocks::columns, n - column);
+                    auto part = c.block(row, column, rows, columns);
+                    if (overwrite && at == 0) part.setZero();
+                    blocks::add(packed, rows, depth, &b.coeffRef(at, column), b.outerStride(), part.data(),
+                                c.outerStride(), columns);
+                }
+            }
     }
 
     std::shared_ptr<thread_pool> pool_;
