@@ -172,36 +172,36 @@ struct tile_of_tokens {
 
     tile_of_tokens() {
         result.fill(7);
-        for (index s = 0; s < count; ++s) {
-            const double* raw[] = {&u(s, 0), &alpha(s, 0)};
-            mixer::template prepare<Team, double>(D, raw, &q(s, 0));
+        for (index i = 0; i < count; ++i) {
+            const double* raw[] = {&u(i, 0), &alpha(i, 0)};
+            mixer::template prepare<Team, double>(D, raw, &q(i, 0));
         }
         a(bad, 5) = delta(bad, 5) = std::numeric_limits<double>::infinity();
     }
-    auto compact(index s) {
+    auto compact(index i) {
         fprnn::kernel::square<double, R> S;
-        mixer::template compact<Team, double>(D, &q(s, 0), S);
+        mixer::template compact<Team, double>(D, &q(i, 0), S);
         return S;
     }
     /// Tokens [first, last) of the tile; places without a token hold zeros.
     void iterate(index first, index last, int ell_max) {
         iteration tokens(count, memory.data());
         auto a_hat = a;
-        for (index s = first; s < last; ++s)
-            tokens.reduce(s, D, &q(s, 0), compact(s), &a_hat(s, 0), &g(s, 0), V.data(), gamma.data(), beta.data());
+        for (index i = first; i < last; ++i)
+            tokens.reduce(i, D, &q(i, 0), compact(i), &a_hat(i, 0), &g(i, 0), V.data(), gamma.data(), beta.data());
         tokens.iterate(1e-8, ell_max);
-        for (index s = first; s < last; ++s)
-            iterations[static_cast<std::size_t>(s)] =
-                tokens.expand(s, D, &q(s, 0), &a_hat(s, 0), &g(s, 0), gamma.data(), beta.data(), &result(s, 0));
+        for (index i = first; i < last; ++i)
+            iterations[static_cast<std::size_t>(i)] =
+                tokens.expand(i, D, &q(i, 0), &a_hat(i, 0), &g(i, 0), gamma.data(), beta.data(), &result(i, 0));
     }
     void solve_adjoint(index first, index last) {
         backward tokens(count, memory.data());
-        for (index s = first; s < last; ++s)
-            tokens.reduce(s, D, &q(s, 0), compact(s), &a(s, 0), &g(s, 0), V.data(), hat.data(), gamma.data(),
-                          &delta(s, 0), &k(s, 0));
+        for (index i = first; i < last; ++i)
+            tokens.reduce(i, D, &q(i, 0), compact(i), &a(i, 0), &g(i, 0), V.data(), hat.data(), gamma.data(),
+                          &delta(i, 0), &k(i, 0));
         tokens.solve();
-        for (index s = first; s < last; ++s)
-            residual[static_cast<std::size_t>(s)] = tokens.expand(s, D, &q(s, 0), &delta(s, 0), &result(s, 0));
+        for (index i = first; i < last; ++i)
+            residual[static_cast<std::size_t>(i)] = tokens.expand(i, D, &q(i, 0), &delta(i, 0), &result(i, 0));
     }
 };
 
@@ -212,16 +212,16 @@ TEST_CASE_TEMPLATE("token: side by side every token has the iterations and the b
         CAPTURE(ell_max);
         tile together, alone;
         together.iterate(0, tile::count, ell_max);
-        for (index s = 0; s < tile::count; ++s) alone.iterate(s, s + 1, ell_max);
+        for (index i = 0; i < tile::count; ++i) alone.iterate(i, i + 1, ell_max);
         CHECK(same_bits(together.result, alone.result));
         CHECK(together.iterations == alone.iterations);
         CHECK(together.iterations[tile::bad] == 0);
         const int most = *std::max_element(together.iterations.begin(), together.iterations.end());
         CHECK(most <= ell_max);
         CHECK((most > 12) == (ell_max == 2000));
-        for (index s = 0; s < tile::count; ++s)
-            if (together.iterations[static_cast<std::size_t>(s)] == 0)
-                for (index d = 0; d < tile::D; ++d) CHECK(together.result(s, d) == 7);
+        for (index i = 0; i < tile::count; ++i)
+            if (together.iterations[static_cast<std::size_t>(i)] == 0)
+                for (index d = 0; d < tile::D; ++d) CHECK(together.result(i, d) == 7);
     }
 }
 
@@ -232,17 +232,17 @@ TEST_CASE_TEMPLATE("token: so has the adjoint, and packs are equivalent to one n
     tile_of_tokens<fprnn::serial_team<double>> plain;
     together.solve_adjoint(0, tile::count);
     plain.solve_adjoint(0, tile::count);
-    for (index s = 0; s < tile::count; ++s) alone.solve_adjoint(s, s + 1);
-    for (index s = 0; s < tile::count; ++s) {
-        const auto i = static_cast<std::size_t>(s);
-        if (s == tile::bad) {
-            CHECK(std::isnan(together.residual[i]));
+    for (index i = 0; i < tile::count; ++i) alone.solve_adjoint(i, i + 1);
+    for (index i = 0; i < tile::count; ++i) {
+        const double residual = together.residual[static_cast<std::size_t>(i)];
+        if (i == tile::bad) {
+            CHECK(std::isnan(residual));
             continue;
         }
-        CHECK(together.residual[i] <= 1e-13);
+        CHECK(residual <= 1e-13);
         for (index d = 0; d < tile::D; ++d) {
-            CHECK(together.result(s, d) == alone.result(s, d));
-            CHECK(together.result(s, d) == doctest::Approx(plain.result(s, d)).epsilon(1e-11));
+            CHECK(together.result(i, d) == alone.result(i, d));
+            CHECK(together.result(i, d) == doctest::Approx(plain.result(i, d)).epsilon(1e-11));
         }
     }
 }
@@ -256,10 +256,10 @@ TEST_CASE("token: an adjoint that has no solution is said to have none, and its 
     double V[D], hat[D], w[D];
     std::vector<double> memory(n * backward::numbers_of_a_token);
     backward tokens(n, memory.data());
-    for (index s = 0; s < n; ++s) {
-        const double of = s == 1 ? 1 : 0.25;
+    for (index i = 0; i < n; ++i) {
+        const double of = i == 1 ? 1 : 0.25;
         const double g[D] = {of, of, of, of};
-        tokens.reduce(s, D, U, S, delta, g, V, hat, nullptr, delta, k);
+        tokens.reduce(i, D, U, S, delta, g, V, hat, nullptr, delta, k);
     }
     tokens.solve();
     CHECK(tokens.expand(0, D, U, delta, w) <= 1e-15);

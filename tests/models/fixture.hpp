@@ -68,10 +68,10 @@ inline constexpr double float_gradients = 3e-6;
 template <class T, class Root>
 void check_fixture(Root expression, const fixture& fixed, double value_bound, double gradient_bound) {
     const bool is_double = std::is_same_v<T, double>;
-    // In float until nothing but rounding changes, and the adjoint to three roundings.
+    // In float until nothing but rounding changes; the adjoint, whose steps can go round in a few roundings, to eight.
     const chunked schedule{.tolerance = is_double ? 1e-14 : 1e-9, .ell_max = is_double ? 2000 : 300};
     const dims size{.d_in = 4, .d_inner = 6, .d_state = 3};
-    layer l(expression, schedule, implicit{.tolerance = is_double ? 1e-14 : 2e-7, .ell_max = schedule.ell_max});
+    layer l(expression, schedule, implicit{.tolerance = is_double ? 1e-14 : 5e-7, .ell_max = schedule.ell_max});
     auto theta = init<T>(l, size);
     const auto metadata = load_parameters(fixture::path(fixed.name + ".safetensors"), theta, precision::converted);
     CHECK(metadata.at("block") == fixed.name);

@@ -46,7 +46,8 @@ concept team_of = requires(index n) {
 ///     multiply(Y, X, W, overwrite, packing)       Y = X Wᵀ or Y += X Wᵀ        X [r,k], W [n,k], Y [r,n]
 ///     multiply_back(X̄, Ȳ, W, overwrite, packing)  X̄ = Ȳ W or X̄ += Ȳ W
 ///     multiply_weights(W̄, Ȳ, X, packing)          W̄ += Ȳᵀ X
-///     packing_size<T>(r, n, k)           numbers of `packing`, memory that these products would otherwise take from the heap
+///     packing_size<T>(r, n, k)           numbers of `packing`, memory that these products would otherwise take from the heap;
+///                                        as `packed` it begins a cache line
 ///     multiply_packed(Y, X, W, packed, overwrite), multiply_back_packed(X̄, Ȳ, W, packed, overwrite)
 ///                                        the same for one tile of rows, with what pack(W, packed) or pack_back(W, packed)
 ///                                        has made of W once for all tokens

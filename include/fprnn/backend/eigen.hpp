@@ -88,7 +88,7 @@ private:
                                                                           Eigen::OuterStride<>(m.stride));
     }
 
-    static constexpr index on_stack = 1 << 14;  ///< numbers
+    static constexpr index on_stack = 1 << 12;  ///< numbers
 
     /// C = A B or C += A B. Large blocks of A are packed to `packing`, or to the heap without it.
     template <class C, class A, class B, class T>

@@ -181,9 +181,9 @@ void backward(F& f, const workspace<T>& e, const adjoint& method, view<const T> 
     f.work = {};
 
     for_each_node(nodes{}, [&]<class E>() {
-        // Those of the iteration are cleared chunk by chunk.
+        // Those of the iteration are cleared chunk by chunk; others are stored by whoever comes first.
         constexpr bool iterated = E::depends == dependence::shifted || E::depends == dependence::current;
-        if constexpr (!rule<E>::broadcast)
+        if constexpr (!rule<E>::broadcast && !F::template stored<E> && !std::same_as<E, root>)
             if (!iterated || f.unrolled)
                 std::fill_n(f.template bar_at<E>(0), f.rows() * f.template width_of<E>(), T(0));
     });

@@ -2,6 +2,8 @@
 
 #include <fprnn/fixed_point/token_norm.hpp>
 
+#include <algorithm>
+
 namespace fprnn::kernel {
 
 /// The adjoint w = δ + (I−Q)ᵀ(k + g ⊙ N'ᵀ w) of a token, where k is what later tokens ask of the mixer's value. With the
@@ -16,9 +18,9 @@ class token_adjoint {
     static constexpr auto size = static_cast<std::size_t>(R);
 
     // Where a token's numbers stand: of the equation the matrix and the right side, and c = Sᵀ ζ.
-    static constexpr index A = 0, rhs = A + R * R, S_ = rhs + R, c = S_ + R * (R + 1) / 2, residual = c + R;
+    static constexpr index A = 0, rhs = A + R * R, lower_S = rhs + R, c = lower_S + R * (R + 1) / 2, residual = c + R;
 
-    static constexpr index in_S(index i, index j) { return S_ + i * (i + 1) / 2 + j; }
+    static constexpr index in_S(index i, index j) { return lower_S + i * (i + 1) / 2 + j; }
 
     tokens_side_by_side<T> at_;
 

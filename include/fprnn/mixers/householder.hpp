@@ -58,7 +58,7 @@ struct householder_mixer {
             Team::each(D, [&](auto lane) {
                 using V = decltype(lane.load(u));
                 const V x_bar = (lane.load(bar) - lane.load(unit) * V(along)) * V(scale);
-                lane.add(raw_bar[0] + i * D, x_bar * chain::silu_function::slope(lane.load(u), V(T(0))));
+                lane.add(raw_bar[0] + i * D, x_bar * chain::silu_function::slope(lane.load(u), {}));  // of u alone
             });
             const T sigma = chain::sigmoid_function::value(raw[1][i]);
             raw_bar[1][i] += q_bar[R * D + i] * T(Scale) * sigma * (T(1) - sigma);

@@ -181,8 +181,8 @@ FPRNN_BOTH void row(index channels, const small_array<const T*, K>& a, T* y) {
     });
 }
 
-/// a_bar[k] += (∂F/∂a[k]) ⊙ y_bar for one row; a null a_bar[k] is left out.
-template <class F, class Team, std::size_t K, class T>
+/// a_bar[k] += (∂F/∂a[k]) ⊙ y_bar for one row, or = where Stores[k]; a null a_bar[k] is left out.
+template <class F, class Team, std::size_t K, class T, bool... Stores>
 FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, const T* y_bar,
                          const small_array<T*, K>& a_bar) {
     Team::each(channels, [&](auto lane) {
@@ -191,7 +191,14 @@ FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, cons
             const V x[] = {lane.load(a[k])...};
             V bar[] = {((void)k, V(T(0)))...};
             F::back(x, lane.load(y_bar), static_cast<V*>(bar));
-            ((a_bar[k] ? lane.add(a_bar[k], bar[k]) : void()), ...);
+            constexpr bool stores[K] = {Stores...};
+            const auto send = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
+                if constexpr (stores[i])
+                    lane.store(a_bar[i], bar[i]);
+                else if (a_bar[i])
+                    lane.add(a_bar[i], bar[i]);
+            };
+            (send(std::integral_constant<std::size_t, k>{}), ...);
         };
         unpacked(std::make_index_sequence<K>{});
     });

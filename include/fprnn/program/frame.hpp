@@ -88,6 +88,13 @@ struct frame {
     T* bar_at(index row) const {
         return bar[slot<E>] + (bars_of_chunk<E> ? row - bar_row : row) * stride_of<E>();
     }
+    /// Whether P stores the cotangents of E, which nobody has cleared. Those of a vector that all tokens share are a sum.
+    template <class P, class E>
+    static constexpr bool stores =
+        !rule<E>::broadcast && rule<P>::template may_store_to<E> && sends_first<Program, P, E>();
+    template <class E>
+    static constexpr bool stored =
+        []<class... P>(type_list<P...>) { return (stores<P, E> || ...); }(typename Program::nodes{});
     /// The cotangent rows of operand E, or null when E depends on less than the pass reaches.
     template <class E, dependence Reach>
     T* bar_within(index row) const {
@@ -134,6 +141,9 @@ struct plain_rule {
     static constexpr bool affine = false;
     /// Kept from forward to backward because it is dear to compute.
     static constexpr bool kept = false;
+    /// Whether back stores the cotangents of an operand outside of the iteration when they are the first that it receives.
+    template <class>
+    static constexpr bool may_store_to = false;
     /// hoist_back or end_back need the cotangents of all rows.
     static constexpr bool bars_stay = false;
 

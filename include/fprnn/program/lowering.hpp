@@ -25,6 +25,11 @@ inline constexpr std::size_t position<type_list<L...>, E> = [] {
     return i;
 }();
 
+template <class List, class E>
+inline constexpr std::size_t occurrences = 0;
+template <class... L, class E>
+inline constexpr std::size_t occurrences<type_list<L...>, E> = (std::size_t{0} + ... + (std::same_as<L, E> ? 1 : 0));
+
 template <class List>
 inline constexpr std::size_t length = 0;
 template <class... L>
@@ -179,6 +184,21 @@ struct program {
     template <class E>
     static constexpr std::size_t slot = position<nodes, E>;
 };
+
+/// Whether P is the first node on the way back that sends something to E, all rows at once: the output's nodes come first,
+/// the iteration's chunk by chunk, the input's last.
+template <class Program, class P, class E>
+consteval bool sends_first() {
+    const auto outside = [](dependence d) { return d == dependence::input || d == dependence::output; };
+    if (!outside(P::depends) || !outside(E::depends) || !contains<typename needs<P>::type, E>) return false;
+    return [&]<class... C>(type_list<C...>) {
+        return (
+            (!contains<typename needs<C>::type, E> || std::same_as<C, P> ||
+             (outside(C::depends) && (C::depends == P::depends ? Program::template slot<C> < Program::template slot<P>
+                                                               : P::depends == dependence::output))) &&
+            ...);
+    }(typename Program::nodes{});
+}
 
 /// Calls `f.template operator()<E>()` for every node of a list, first to last or last to first.
 template <class... E, class F>

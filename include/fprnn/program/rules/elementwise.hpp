@@ -37,6 +37,8 @@ template <template <class...> class G, class... E>
 struct rule<elementwise_node<G, E...>> : plain_rule {
     using node = elementwise_node<G, E...>;
     using functor = chain_functor<node>;
+    template <class>
+    static constexpr bool may_store_to = true;
     static constexpr bool affine =
         length<chain_arguments<node>> <= 32 &&
         detail::degree<functor, detail::arguments_of_innermost_loop(chain_arguments<node>{})> <= 1;
@@ -69,9 +71,9 @@ private:
         using T = typename F::scalar;
         const index D = f.template width_of<node>(), length = flat<A...> ? n * D : D;
         for (index r = row; r < row + (flat<A...> ? std::min<index>(n, 1) : n); ++r)
-            chain::row_back<functor, typename F::team, sizeof...(A), T>(length, {f.template value_at<A>(r)...},
-                                                                        f.template bar_at<node>(r),
-                                                                        {f.template bar_within<A, Reach>(r)...});
+            chain::row_back<functor, typename F::team, sizeof...(A), T, F::template stores<node, A>...>(
+                length, {f.template value_at<A>(r)...}, f.template bar_at<node>(r),
+                {f.template bar_within<A, Reach>(r)...});
     }
 };
 

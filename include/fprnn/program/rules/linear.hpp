@@ -19,6 +19,8 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     static constexpr bool row_local = false;  // products of tiles and of rows differ in bits
     static constexpr bool iterated = node::depends == dependence::shifted || node::depends == dependence::current;
     template <class P>
+    static constexpr bool may_store_to = !iterated && occurrences<parts, P> == 1;
+    template <class P>
     static constexpr bool hoisted = iterated&& P::depends == dependence::input;
 
     template <class T>
@@ -229,7 +231,7 @@ private:
         if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile)
             F::backend::multiply_back_packed(x_bar, y_bar, w, packed, false);
         else
-            F::backend::multiply_back(x_bar, y_bar, w, false, f.packing);
+            F::backend::multiply_back(x_bar, y_bar, w, F::template stores<node, P>, f.packing);
     }
     /// Whole cache lines.
     template <class P, class F>
