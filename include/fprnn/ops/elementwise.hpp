@@ -181,7 +181,24 @@ FPRNN_BOTH void row(index channels, const small_array<const T*, K>& a, T* y) {
     });
 }
 
-/// a_bar[k] += (∂F/∂a[k]) ⊙ y_bar for one row, or = where Stores[k]; a null a_bar[k] is left out.
+/// Flag k of a list, false beyond its end.
+template <std::size_t k, bool... Flags>
+inline constexpr bool flag = false;
+template <bool First, bool... Rest>
+inline constexpr bool flag<0, First, Rest...> = First;
+template <std::size_t k, bool First, bool... Rest>
+    requires(k > 0)
+inline constexpr bool flag<k, First, Rest...> = flag<k - 1, Rest...>;
+
+template <bool Store, class Lane, class T, class V>
+FPRNN_BOTH void send(Lane lane, T* bar, V v) {
+    if constexpr (Store)
+        lane.store(bar, v);
+    else if (bar)
+        lane.add(bar, v);
+}
+
+/// a_bar[k] += (∂F/∂a[k]) ⊙ y_bar for one row, or = where flag k of Stores is set; a null a_bar[k] is left out.
 template <class F, class Team, std::size_t K, class T, bool... Stores>
 FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, const T* y_bar,
                          const small_array<T*, K>& a_bar) {
@@ -191,14 +208,7 @@ FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, cons
             const V x[] = {lane.load(a[k])...};
             V bar[] = {((void)k, V(T(0)))...};
             F::back(x, lane.load(y_bar), static_cast<V*>(bar));
-            constexpr bool stores[K] = {Stores...};
-            const auto send = [&]<std::size_t i>(std::integral_constant<std::size_t, i>) {
-                if constexpr (stores[i])
-                    lane.store(a_bar[i], bar[i]);
-                else if (a_bar[i])
-                    lane.add(a_bar[i], bar[i]);
-            };
-            (send(std::integral_constant<std::size_t, k>{}), ...);
+            (send<flag<k, Stores...>>(lane, a_bar[k], bar[k]), ...);
         };
         unpacked(std::make_index_sequence<K>{});
     });
