@@ -19,7 +19,7 @@ struct memory {
             const fp::random_stream random(seed, first + static_cast<std::uint64_t>(b));  // of this sequence alone
             std::array<std::int32_t, cells> bits{};
             for (fp::index t = 0; t < tokens.shape()[1]; ++t) {
-                const auto x = static_cast<std::int32_t>(random.below(static_cast<std::uint64_t>(t), vocabulary));
+                const auto x = static_cast<std::int32_t>(random.below(t, vocabulary));
                 const bool reads = x >= 2 * cells;
                 tokens(b, t) = x;
                 targets(b, t) = reads ? bits[static_cast<std::size_t>(x - 2 * cells)] : fp::ignored_target;

@@ -14,7 +14,7 @@ template <class T = double>
 tensor<T> normal(shape extents, std::uint64_t stream, double scale = 1) {
     tensor<T> x(extents);
     const random_stream r(seed{17}, stream);
-    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(scale * r.normal(static_cast<std::uint64_t>(i)));
+    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(scale * r.normal(i));
     return x;
 }
 
@@ -174,8 +174,7 @@ inline gradient_error compare(const differentiated<double>& got, const different
 template <class T>
 void shake(parameter_tree<T>& theta, double by, std::uint64_t stream = 99) {
     const random_stream r(seed{3}, stream);
-    for (index i = 0; i < theta.size(); ++i)
-        theta.data()[i] += static_cast<T>(by * r.normal(static_cast<std::uint64_t>(i)));
+    for (index i = 0; i < theta.size(); ++i) theta.data()[i] += static_cast<T>(by * r.normal(i));
 }
 
 }  // namespace fprnn::testing

@@ -26,8 +26,7 @@ const chunked tight{.length = 1, .tolerance = 1e-13, .ell_max = 1000};
 tensor<std::int32_t> numbers(index B, index T, std::uint64_t below, std::uint64_t stream) {
     tensor<std::int32_t> t({B, T});
     const fprnn::random_stream r(fprnn::seed{8}, stream);
-    for (index i = 0; i < t.size(); ++i)
-        t[i] = static_cast<std::int32_t>(r.below(static_cast<std::uint64_t>(i), below));
+    for (index i = 0; i < t.size(); ++i) t[i] = static_cast<std::int32_t>(r.below(i, below));
     return t;
 }
 

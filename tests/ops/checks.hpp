@@ -28,8 +28,7 @@ template <class T>
 tensor<T> random(shape s, std::uint64_t stream, double deviation = 1, double mean = 0) {
     const fprnn::random_stream numbers({7}, stream);
     tensor<T> x(s);
-    for (index i = 0; i < x.size(); ++i)
-        x[i] = static_cast<T>(mean + deviation * numbers.normal(static_cast<std::uint64_t>(i)));
+    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(mean + deviation * numbers.normal(i));
     return x;
 }
 

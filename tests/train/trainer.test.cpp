@@ -114,8 +114,7 @@ TEST_CASE("train: what is never learnt is trained at its full length in the end"
     const auto unlearnable = [](auto tokens, auto targets, std::uint64_t first) {
         successor(tokens, targets, first);
         for (fprnn::index i = 0; i < targets.size(); ++i)
-            targets[i] = static_cast<std::int32_t>(
-                fprnn::random_stream({first}, 0).below(static_cast<std::uint64_t>(i), classes));
+            targets[i] = static_cast<std::int32_t>(fprnn::random_stream({first}, 0).below(i, classes));
     };
     fprnn::train(lookup{}, theta, o, unlearnable, [&](const training_step& s) {
         CHECK(s.length == (s.step <= 5 ? 2 : 5));

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <numbers>
 
@@ -21,28 +22,35 @@ struct seed {
 /// are computed here in double because std::normal_distribution differs between standard libraries.
 class random_stream {
 public:
-    random_stream(seed s, std::uint64_t stream) : key_(s.value), stream_(stream) {}
+    /// A number's address: any integer.
+    struct address {
+        template <std::integral I>
+        address(I i) : value(static_cast<std::uint64_t>(i)) {}
+        std::uint64_t value;
+    };
+
+    random_stream(seed s, address stream) : key_(s.value), stream_(stream.value) {}
 
     /// 64 random bits.
-    std::uint64_t bits(std::uint64_t i) const {
-        const auto w = block(i >> 1);
-        const std::size_t h = (i & 1) * 2;
+    std::uint64_t bits(address i) const {
+        const auto w = block(i.value >> 1);
+        const std::size_t h = (i.value & 1) * 2;
         return (std::uint64_t{w[h + 1]} << 32) | w[h];
     }
 
     /// Uniform on [0,1), 53 bits.
-    double uniform(std::uint64_t i) const { return static_cast<double>(bits(i) >> 11) * 0x1p-53; }
+    double uniform(address i) const { return static_cast<double>(bits(i) >> 11) * 0x1p-53; }
 
     /// Standard normal, by Box and Muller; numbers 2k and 2k+1 come from one block.
-    double normal(std::uint64_t i) const {
-        const std::uint64_t pair = i & ~std::uint64_t{1};
+    double normal(address i) const {
+        const std::uint64_t pair = i.value & ~std::uint64_t{1};
         const double radius = std::sqrt(-2.0 * std::log1p(-uniform(pair)));
         const double angle = 2.0 * std::numbers::pi * uniform(pair + 1);
-        return radius * ((i & 1) ? std::sin(angle) : std::cos(angle));
+        return radius * ((i.value & 1) ? std::sin(angle) : std::cos(angle));
     }
 
     /// Uniform on {0, …, n−1}, exact up to n/2^64.
-    std::uint64_t below(std::uint64_t i, std::uint64_t n) const {
+    std::uint64_t below(address i, std::uint64_t n) const {
         const std::uint64_t b = bits(i), high = b >> 32, low = b & 0xffffffffu;
         if (n <= 0xffffffffu) return ((high * n) + ((low * n) >> 32)) >> 32;
         return b % n;

@@ -71,8 +71,7 @@ public:
     /// Normal numbers.
     static fenced random(index n, std::uint64_t stream, double deviation = 1) {
         fenced x(n);
-        for (index i = 0; i < n; ++i)
-            x.data()[i] = deviation * random_stream({7}, stream).normal(static_cast<std::uint64_t>(i));
+        for (index i = 0; i < n; ++i) x.data()[i] = deviation * random_stream({7}, stream).normal(i);
         return x;
     }
     index size() const { return size_; }

@@ -200,7 +200,7 @@ struct word_problem {
             const random_stream random(seed, part == split::test ? s | sequences : s);
             index product = group.identity();
             for (index t = 0; t < length; ++t) {
-                const auto x = static_cast<index>(random.below(static_cast<std::uint64_t>(t), order));
+                const auto x = static_cast<index>(random.below(t, order));
                 product = group.compose(product, x);
                 tokens(b, t) = static_cast<std::int32_t>(x);
                 targets(b, t) = static_cast<std::int32_t>(product);
