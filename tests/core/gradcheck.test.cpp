@@ -36,11 +36,11 @@ TEST_CASE("gradcheck: it names the entry that is wrong and both values, however 
     CHECK(gradcheck(f, {{"a", a, a_bar}, {"b", b, b_bar}}).error <= 1e-10);
     b_bar[1] += 1e-5;
     const auto r = gradcheck(f, {{"a", a, a_bar}, {"b", b, b_bar}});
-    CHECK(r.error == doctest::Approx(1e-5 / 12.00001).epsilon(1e-9).scale(0));
+    CHECK(r.error == doctest::Approx(1e-5 / 12.00001).epsilon(1e-10).scale(0));
     CHECK(r.name == "b");
     CHECK(r.entry == 1);
     CHECK(r.gradient == 12 + 1e-5);
-    CHECK(r.difference == doctest::Approx(12).epsilon(1e-13));
+    CHECK(r.difference == doctest::Approx(12).epsilon(1e-15));
     CHECK(r.entries == 6);
     CHECK(r.to_string().find("of 6 entries, worst at b[1]: gradient 12.00001, difference quotient 12") !=
           std::string::npos);
@@ -50,7 +50,7 @@ TEST_CASE("gradcheck: a small entry beside a large one is checked too") {
     tensor<double> x({2}, {1, 1}), g({2}, {1, 1e-3 * 1.001});
     const auto r = gradcheck([&] { return x[0] + 1e-3 * x[1]; }, {{"x", x, g}});
     CHECK(r.entry == 1);
-    CHECK(r.error == doctest::Approx(1e-3 / 1.001).epsilon(1e-7).scale(0));
+    CHECK(r.error == doctest::Approx(1e-3 / 1.001).epsilon(5e-8).scale(0));
 }
 
 TEST_CASE("gradcheck: a missing, doubled or negated gradient is of order one") {

@@ -242,7 +242,7 @@ TEST_CASE_TEMPLATE("token: so has the adjoint, and packs are equivalent to one n
         CHECK(residual <= 1e-13);
         for (index d = 0; d < tile::D; ++d) {
             CHECK(together.result(i, d) == alone.result(i, d));
-            CHECK(together.result(i, d) == doctest::Approx(plain.result(i, d)).epsilon(1e-13));
+            CHECK(together.result(i, d) == doctest::Approx(plain.result(i, d)).epsilon(1e-14));
         }
     }
 }
