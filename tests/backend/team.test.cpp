@@ -136,9 +136,57 @@ TEST_CASE_TEMPLATE("pack: its arithmetic is the number's", T, float, double) {
     same(
         maximum(p, q), [](T x, T y) { return std::max(x, y); }, 0);
     same(
+        minimum(p, q), [](T x, T y) { return std::min(x, y); }, 0);
+    same(
         exp(p), [](T x, T) { return std::exp(x); }, 1);
     same(
         log1p(abs(p)), [](T x, T) { return std::log1p(std::abs(x)); }, 1);
+    tensor<T> sums({n});
+    multiply_add(p, q, p).store(sums.data());
+    for (index i = 0; i < n; ++i)  // rounded once or twice
+        CHECK(std::abs(sums[i] - std::fma(a[i], b[i], a[i])) <=
+              std::numeric_limits<T>::epsilon() * (std::abs(a[i] * b[i]) + std::abs(a[i])));
+}
+
+/// 2^x where a register of x has it, in its last channel too.
+template <class T>
+T power_of_two(T x) {
+    using fprnn::pack;
+    T numbers[static_cast<std::size_t>(pack<T>::size)];
+    exp2(pack<T>(x)).store(numbers);
+    return numbers[pack<T>::size - 1];
+}
+
+TEST_CASE("pack: 2^x is within 1.1 of a last place, down to the smallest normal number") {
+    double worst = 0;
+    for (int i = -126 * 4096; i < 127 * 4096; ++i) {
+        const float x = static_cast<float>(i) / 4096.0f + 1e-5f * static_cast<float>(i % 7);
+        const double exact = std::exp2(static_cast<double>(x));
+        const double place = std::exp2(std::floor(static_cast<double>(x)) - 23);
+        if (x > -126.0f && x < 127.5f)
+            worst = std::max(worst, std::abs(static_cast<double>(power_of_two(x)) - exact) / place);
+    }
+    CHECK(worst < 1.1);  // 0.82 where products are fused with sums
+    CHECK(worst > 0.25);
+    for (int n = -126; n <= 127; ++n) CHECK(power_of_two(static_cast<float>(n)) == std::ldexp(1.0f, n));
+}
+
+TEST_CASE_TEMPLATE("pack: 2^x of what is small, large or not a number", T, float, double) {
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    for (T x : {T(-5000), T(-1e30), std::numeric_limits<T>::lowest(), -infinity}) CHECK(power_of_two(x) <= 1e-300);
+    for (T x : {T(5000), T(1e30), infinity}) CHECK(power_of_two(x) == infinity);
+    CHECK(std::isnan(power_of_two(std::numeric_limits<T>::quiet_NaN())));
+    CHECK(power_of_two(T(0)) == 1);
+    CHECK(power_of_two(T(-0.0)) == 1);
+    for (T x : {T(-126.5), T(-126.9), T(-127), T(-127.1), T(-149), T(-150)})
+        CHECK(std::abs(power_of_two(x) - std::exp2(x)) <= std::numeric_limits<float>::min());
+    // Doubles take e^(x ln 2), and round x ln 2.
+    const double of_x = std::is_same_v<T, double> ? 0.4 : 0;
+    for (double x = -80; x < 80; x += 0.37) {
+        const double exact = std::exp2(static_cast<double>(static_cast<T>(x)));
+        CHECK(std::abs(static_cast<double>(power_of_two(static_cast<T>(x))) / exact - 1) <=
+              (1 + of_x * std::abs(x)) * static_cast<double>(std::numeric_limits<T>::epsilon()));
+    }
 }
 
 TEST_CASE_TEMPLATE("pack: conditions choose channel by channel", T, float, double) {

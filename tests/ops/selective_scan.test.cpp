@@ -168,6 +168,21 @@ TEST_CASE_TEMPLATE("selective_scan: opening and closing tokens is scanning them,
         }
         CHECK(checks::ulps(y, out.y) <= 4);
         CHECK(checks::ulps(H, out.H) <= 4);
+        // The same with every input but the last one arriving while the next token is opened.
+        tensor<double> H_later = a.H, y_later({1, 5, D});
+        const auto input = [&](index t) {
+            return fprnn::kernel::open_token<double>{&a.delta(0, t, 0), &a.b(0, t, 0), &a.u(0, t, 0)};
+        };
+        for (index t = 0; t < 5; ++t) {
+            const auto before = input(std::max<index>(t, 1) - 1);
+            fprnn::kernel::selective_scan_open<Team, double>(3, D, A.data(), &a.delta(0, t, 0), &a.b(0, t, 0),
+                                                             &a.c(0, t, 0), H_later.data(), p.data(), g.data(),
+                                                             t > 0 ? &before : nullptr);
+            for (index d = 0; d < D; ++d) y_later(0, t, d) = p[d] + g[d] * a.u(0, t, d);
+        }
+        fprnn::kernel::selective_scan_close<Team, double>(3, D, input(4).delta, input(4).b, input(4).u, H_later.data());
+        CHECK(checks::ulps(y_later, y) <= 4);
+        CHECK(checks::ulps(H_later, H) <= 4);
         const auto advance = [&](const double* from, double* to) {
             fprnn::kernel::selective_scan_advance<Team, double>({5, 3, D, D, 3}, A.data(), a.delta.data(), a.b.data(),
                                                                 a.u.data(), from, to);

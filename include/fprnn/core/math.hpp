@@ -12,6 +12,11 @@ template <class T>
 FPRNN_BOTH inline T exp(T x) {
     return ::exp(x);
 }
+/// 2^x. Where e^(a b) is wanted, b log₂e is often at hand once for many a, and 2^x costs less than e^x.
+template <class T>
+FPRNN_BOTH inline T exp2(T x) {
+    return ::exp2(x);
+}
 template <class T>
 FPRNN_BOTH inline T log1p(T x) {
     return ::log1p(x);
@@ -29,6 +34,10 @@ FPRNN_BOTH inline T maximum(T a, T b) {
     return a < b ? b : a;
 }
 template <class T>
+FPRNN_BOTH inline T multiply_add(T a, T b, T c) {
+    return a * b + c;
+}
+template <class T>
 FPRNN_BOTH inline T select(bool condition, T yes, T no) {
     return condition ? yes : no;
 }
@@ -37,6 +46,10 @@ FPRNN_BOTH inline bool any(bool condition) { return condition; }
 template <>
 FPRNN_BOTH inline float exp(float x) {
     return ::expf(x);
+}
+template <>
+FPRNN_BOTH inline float exp2(float x) {
+    return ::exp2f(x);
 }
 template <>
 FPRNN_BOTH inline float log1p(float x) {

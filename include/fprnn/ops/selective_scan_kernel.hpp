@@ -3,6 +3,7 @@
 #include <fprnn/backend/reference.hpp>
 
 #include <algorithm>
+#include <type_traits>
 
 /// The recurrence of Mamba with a matrix state H [N,D]:                              (eq. mamba, app. mamba-definition)
 ///
@@ -18,19 +19,25 @@ struct selective_scan_shape {
     index stride, state_stride;
 };
 
+/// −Δ log₂e: λ = 2^(A ⊙ rate).
+template <class T, class V>
+FPRNN_BOTH inline V decay_rate(V step) {
+    return step * V(T(-1.44269504088896340736));
+}
+
 /// y_t for all tokens; H [N,D] enters as H_{−1} and leaves as H_{T−1}.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c,
                                const T* u, T* H, T* y) {
-    using math::exp;
+    using math::exp2;
     const index D = s.channels, N = s.states;
     for (index t = 0; t < s.tokens; ++t) {
         Team::each(D, [&](auto lane) {
             using V = decltype(lane.load(u));
-            const V step = lane.load(delta), input = step * lane.load(u);
+            const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
             V sum(T(0));
             for (index n = 0; n < N; ++n) {
-                const V h = exp(-lane.load(A + n * D) * step) * lane.load(H + n * D) + V(b[n]) * input;
+                const V h = exp2(lane.load(A + n * D) * rate) * lane.load(H + n * D) + V(b[n]) * input;
                 lane.store(H + n * D, h);
                 sum += V(c[n]) * h;
             }
@@ -44,38 +51,51 @@ FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const 
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, const T* A, const T* delta, const T* b,
                                        const T* u, const T* from, T* to) {
-    using math::exp;
+    using math::exp2;
     const index D = s.channels, N = s.states;
     for (index t = 0; t < s.tokens; ++t, delta += s.stride, u += s.stride, b += s.state_stride) {
         const T* H = t == 0 ? from : to;
         Team::each(D, [&](auto lane) {
             using V = decltype(lane.load(u));
-            const V step = lane.load(delta), input = step * lane.load(u);
+            const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
             for (index n = 0; n < N; ++n)
-                lane.store(to + n * D, exp(-lane.load(A + n * D) * step) * lane.load(H + n * D) + V(b[n]) * input);
+                lane.store(to + n * D, exp2(lane.load(A + n * D) * rate) * lane.load(H + n * D) + V(b[n]) * input);
         });
     }
 }
 
-/// One token with its input left open: H ← λ ⊙ H, and then y = p + g ⊙ u with p = cᵀH and g = (cᵀb) Δ.
+/// A token whose input b (Δ ⊙ u)ᵀ has not arrived in H: Δ, u [D]; b [N].
+template <class T>
+struct open_token {
+    const T *delta, *b, *u;
+};
+
+/// One token with its input left open: H ← λ ⊙ H, and then y = p + g ⊙ u with p = cᵀH and g = (cᵀb) Δ. The input of the token
+/// `before`, when there is one, arrives first: H is then read and written once for both.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_open(index N, index D, const T* A, const T* delta, const T* b, const T* c, T* H, T* p,
-                                    T* g) {
-    using math::exp;
+                                    T* g, const open_token<T>* before = nullptr) {
+    using math::exp2, math::multiply_add;
     T cb = 0;
     for (index n = 0; n < N; ++n) cb += c[n] * b[n];
-    Team::each(D, [&](auto lane) {
-        using V = decltype(lane.load(delta));
-        const V step = lane.load(delta);
-        V sum(T(0));
-        for (index n = 0; n < N; ++n) {
-            const V h = exp(-lane.load(A + n * D) * step) * lane.load(H + n * D);
-            lane.store(H + n * D, h);
-            sum += V(c[n]) * h;
-        }
-        lane.store(p, sum);
-        lane.store(g, V(cb) * step);
-    });
+    const auto open = [&](auto arrives) {
+        Team::each(D, [&](auto lane) {
+            using V = decltype(lane.load(delta));
+            const V step = lane.load(delta), rate = decay_rate<T>(step);
+            V input(T(0)), sum(T(0));
+            if constexpr (decltype(arrives)::value) input = lane.load(before->delta) * lane.load(before->u);
+            for (index n = 0; n < N; ++n) {
+                V h = lane.load(H + n * D);
+                if constexpr (decltype(arrives)::value) h = multiply_add(V(before->b[n]), input, h);
+                h *= exp2(lane.load(A + n * D) * rate);
+                lane.store(H + n * D, h);
+                sum += V(c[n]) * h;
+            }
+            lane.store(p, sum);
+            lane.store(g, V(cb) * step);
+        });
+    };
+    before ? open(std::true_type{}) : open(std::false_type{});
 }
 
 /// The adjoint of an open token for its input: ū = g ⊙ ȳ + k with g = (cᵀb) Δ and k = Δ ⊙ Ḣᵀb.
@@ -96,10 +116,11 @@ FPRNN_BOTH void selective_scan_open_back(index N, index D, const T* delta, const
 /// The input of an open token arrives: H += b (Δ ⊙ u)ᵀ.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_close(index N, index D, const T* delta, const T* b, const T* u, T* H) {
+    using math::multiply_add;
     Team::each(D, [&](auto lane) {
         using V = decltype(lane.load(delta));
         const V input = lane.load(delta) * lane.load(u);
-        for (index n = 0; n < N; ++n) lane.add(H + n * D, V(b[n]) * input);
+        for (index n = 0; n < N; ++n) lane.store(H + n * D, multiply_add(V(b[n]), input, lane.load(H + n * D)));
     });
 }
 
@@ -108,18 +129,18 @@ FPRNN_BOTH void selective_scan_close(index N, index D, const T* delta, const T* 
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_back_input(const selective_scan_shape& s, const T* A, const T* delta, const T* b,
                                           const T* c, const T* y_bar, T* H_bar, T* u_bar) {
-    using math::exp;
+    using math::exp2;
     const index D = s.channels, N = s.states;
     for (index t = s.tokens - 1; t >= 0; --t) {
         const index at = t * s.stride, at_n = t * s.state_stride;
         Team::each(D, [&](auto lane) {
             using V = decltype(lane.load(delta));
-            const V step = lane.load(delta + at), y = lane.load(y_bar + at);
+            const V step = lane.load(delta + at), rate = decay_rate<T>(step), y = lane.load(y_bar + at);
             V sum(T(0));
             for (index n = 0; n < N; ++n) {
                 const V h = lane.load(H_bar + n * D) + V(c[at_n + n]) * y;
                 sum += V(b[at_n + n]) * h;
-                lane.store(H_bar + n * D, exp(-lane.load(A + n * D) * step) * h);
+                lane.store(H_bar + n * D, exp2(lane.load(A + n * D) * rate) * h);
             }
             lane.add(u_bar + at, step * sum);
         });
@@ -135,7 +156,7 @@ template <class Team, class T>
 FPRNN_BOTH void selective_scan_back_token(index N, index D, const T* A, const T* delta, const T* b, const T* c,
                                           const T* u, const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar,
                                           T* b_bar, T* c_bar, T* u_bar, T* scratch) {
-    using math::exp;
+    using math::exp2;
     T* through_b = scratch;
     T* input = scratch + D;
     Team::each(D, [&](auto lane) {
@@ -148,7 +169,7 @@ FPRNN_BOTH void selective_scan_back_token(index N, index D, const T* A, const T*
         const auto sums = Team::template sum<2>(D, [&](auto lane) {
             using V = decltype(lane.load(delta));
             const V a = lane.load(A + n * D), step = lane.load(delta), y = lane.load(y_bar), in = lane.load(input);
-            const V decay = exp(-a * step);
+            const V decay = exp2(a * decay_rate<T>(step));
             const V decayed = decay * lane.load(H + n * D);
             const V G = lane.load(H_bar + n * D) + V(cn) * y;
             const V through_decay = decayed * G;
