@@ -38,18 +38,22 @@ struct timed_eigen : eigen {
         measure<>([&] { eigen::multiply_back<T>(x_bar, y_bar, w, overwrite, packing); }, x_bar, y_bar);
     }
     template <class T>
-    static void multiply_packed(matrix<T> y, matrix<const T> x, matrix<const T> w, const T* packed, bool overwrite) {
-        measure<>([&] { eigen::multiply_packed<T>(y, x, w, packed, overwrite); }, y, x);
+    static void pack_rows(matrix<const T> x, T* packed) {
+        product_seconds += bench::seconds([&] { eigen::pack_rows<T>(x, packed); });
     }
     template <class T>
-    static void multiply_back_packed(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, const T* packed,
-                                     bool overwrite) {
-        measure<>([&] { eigen::multiply_back_packed<T>(x_bar, y_bar, w, packed, overwrite); }, x_bar, y_bar);
+    static void multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite) {
+        measure<>([&] { eigen::multiply_packed<T>(y, x, w, overwrite); }, y, x.plain);
     }
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing) {
-        const matrix<const T> rows{y_bar.data, y_bar.columns, y_bar.rows, y_bar.stride};
-        measure<>([&] { eigen::multiply_weights<T>(w_bar, y_bar, x, packing); }, w_bar, rows);
+    static void multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite) {
+        measure<>([&] { eigen::multiply_back_packed<T>(x_bar, y_bar, w, overwrite); }, x_bar, y_bar.plain);
+    }
+    template <class T>
+    static void multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> packing) {
+        product_seconds += bench::seconds([&] { eigen::multiply_weights<T>(y_bar, parts, packing); });
+        for (const auto& part : parts)
+            flops += 2.0 * static_cast<double>(y_bar.rows * part.w_bar.rows * part.w_bar.columns);
     }
 };
 
@@ -113,7 +117,7 @@ void training_step(benchmark::State& state, Block block) {
 struct parts {
     double state, mixers, exponentials_in_state, exponentials_in_mixers;
 };
-parts measure_parts(double seconds_of_an_exponential) {
+parts measure_parts() {
     using team = eigen::team<float>;
     using mixer = householder_mixer<R>;
     constexpr index rows = 256;
@@ -158,23 +162,29 @@ parts measure_parts(double seconds_of_an_exponential) {
             benchmark::DoNotOptimize(S);
         }
     };
-    std::vector<double> of_state, of_mix;
+    // Decays are powers of two: opened, advanced, in the adjoint. SiLU: prepared twice, and once for its slope.
+    tensor<float> powers({rows * D}), of({rows * D});
+    of.fill(-0.5f);
+    const auto decays = [&] {
+        team::each(of.size(), [&](auto lane) { lane.store(powers.data(), exp2(lane.load(of.data()))); });
+        benchmark::ClobberMemory();
+    };
+    const auto exp = bench::exponentials(eigen(1), 1 << 14);
+    std::vector<double> of_state, of_mix, of_decays, of_exp;
     for (int i = 0; i < 200; ++i) {
         of_state.push_back(bench::seconds(state) / rows);
         of_mix.push_back(bench::seconds(mix) / rows);
+        of_decays.push_back(bench::seconds(decays) / static_cast<double>(of.size()));
+        of_exp.push_back(bench::seconds(exp.run) / exp.amount);
     }
-    // Decays: opened, advanced, in the adjoint. SiLU: prepared twice, and twice for its slope.
-    return {bench::median(of_state), bench::median(of_mix), 3 * N * D * seconds_of_an_exponential,
-            4 * R * D * seconds_of_an_exponential};
+    return {bench::median(of_state), bench::median(of_mix), 3 * N * D * bench::median(of_decays),
+            3 * R * D * bench::median(of_exp)};
 }
 
 /// The step's time with one thread, itemised, in microseconds a token.
 void training_step_budget(benchmark::State& state) {
     training<decltype(models::fp_mamba<R>()), timed_eigen> one(models::fp_mamba<R>(), timed_eigen(1));
-    const auto exp = bench::exponentials(eigen(1), 1 << 20);
-    std::vector<double> exp_seconds;
-    for (int i = 0; i < 20; ++i) exp_seconds.push_back(bench::seconds(exp.run) / exp.amount);
-    const parts p = measure_parts(bench::median(exp_seconds));
+    const parts p = measure_parts();
     std::vector<double> total, products;
     for (auto _ : state) {
         timed_eigen::product_seconds = 0;

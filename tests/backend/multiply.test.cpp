@@ -1,6 +1,8 @@
 #include <ops/checks.hpp>
 
 #include <array>
+#include <initializer_list>
+#include <vector>
 
 namespace {
 
@@ -53,6 +55,13 @@ double worst(const block<T>& got, const tensor<double>& expected) {
 /// What `worst` may be for sums of so many terms, by the square root of their number; `plain` rounds as well.
 double rounding(index terms) { return 6 * std::sqrt(1.0 + static_cast<double>(terms) / 40); }
 
+/// W̄ += Ȳᵀ X.
+template <class Backend, class T>
+void weights(block<T>& w_bar, const block<T>& y_bar, const block<T>& x, fprnn::view<T> packing = {}) {
+    const fprnn::weights_part<T> all{w_bar.write(), x.read()};
+    Backend::multiply_weights(y_bar.read(), fprnn::weights_parts<T>(&all, 1), packing);
+}
+
 template <class Backend, class T>
 void products(index r, index n, index k) {
     for (bool overwrite : {true, false}) {
@@ -62,7 +71,7 @@ void products(index r, index n, index k) {
         const auto w_expected = plain(
             w_bar, r, false, [&](index i, index t) { return y(t, i); }, x);
         Backend::multiply_back(x_bar.write(), y.read(), w.read(), overwrite);
-        Backend::multiply_weights(w_bar.write(), y.read(), x.read());
+        weights<Backend>(w_bar, y, x);
         Backend::multiply(y.write(), x.read(), w.read(), overwrite);
         CHECK(worst(y, y_expected) <= rounding(k));
         CHECK(worst(x_bar, x_expected) <= rounding(n));
@@ -91,6 +100,14 @@ tensor<T> packed(const block<T>& w, bool back) {
     return memory;
 }
 
+/// X as pack_rows leaves it.
+template <class Backend, class T>
+tensor<T> packed_rows(matrix<const T> x) {
+    tensor<T> memory({Backend::template packed_size<T>(x.rows, x.columns)});
+    Backend::pack_rows(x, memory.data());
+    return memory;
+}
+
 template <class Backend, class T>
 void packed_products() {
     for (index r : {1, 5, 16})
@@ -101,8 +118,10 @@ void packed_products() {
                     const auto y_expected = plain(y, k, overwrite, x, [&](index i, index c) { return w(c, i); });
                     const auto x_expected = plain(x_bar, n, overwrite, y, w);
                     const auto there = packed<Backend>(w, false), back = packed<Backend>(w, true);
-                    Backend::multiply_back_packed(x_bar.write(), y.read(), w.read(), back.data(), overwrite);
-                    Backend::multiply_packed(y.write(), x.read(), w.read(), there.data(), overwrite);
+                    const auto x_rows = packed_rows<Backend, T>(x.read()), y_rows = packed_rows<Backend, T>(y.read());
+                    Backend::multiply_back_packed(x_bar.write(), {y.read(), y_rows.data()}, {w.read(), back.data()},
+                                                  overwrite);
+                    Backend::multiply_packed(y.write(), {x.read(), x_rows.data()}, {w.read(), there.data()}, overwrite);
                     CHECK(worst(y, y_expected) <= rounding(k));
                     CHECK(worst(x_bar, x_expected) <= rounding(n));
                 }
@@ -155,8 +174,10 @@ TEST_CASE_TEMPLATE("multiply: with packed weights a row's bits do not depend on 
             const auto x = random<T>({16, k}, 1);
             tensor<T> all({16, n}), one({16, n}), repeated({16, k});
             const auto multiply = [&](const tensor<T>& from, tensor<T>& to) {
-                eigen::multiply_packed(matrix<T>{to.data(), 16, n, n}, matrix<const T>{from.data(), 16, k, k}, w.read(),
-                                       there.data(), true);
+                const matrix<const T> rows{from.data(), 16, k, k};
+                const auto packed = packed_rows<eigen>(rows);
+                eigen::multiply_packed(matrix<T>{to.data(), 16, n, n}, {rows, packed.data()}, {w.read(), there.data()},
+                                       true);
             };
             multiply(x, all);
             for (index r = 0; r < 16; ++r) {
@@ -181,8 +202,8 @@ TEST_CASE_TEMPLATE("multiply: products in packing memory of their own have the b
             eigen::multiply(y_packed.write(), x.read(), w.read(), overwrite, packing.view());
             eigen::multiply_back(x_bar.write(), y.read(), w.read(), overwrite);
             eigen::multiply_back(x_packed.write(), y.read(), w.read(), overwrite, packing.view());
-            eigen::multiply_weights(w_bar.write(), y.read(), x.read());
-            eigen::multiply_weights(w_packed.write(), y.read(), x.read(), packing.view());
+            weights<eigen>(w_bar, y, x);
+            weights<eigen>(w_packed, y, x, packing.view());
             CHECK(checks::same_bits(y.memory.data(), y_packed.memory.data(), y.memory.size()));
             CHECK(checks::same_bits(x_bar.memory.data(), x_packed.memory.data(), x_bar.memory.size()));
             CHECK(checks::same_bits(w_bar.memory.data(), w_packed.memory.data(), w_bar.memory.size()));
@@ -190,6 +211,38 @@ TEST_CASE_TEMPLATE("multiply: products in packing memory of their own have the b
     }
     CHECK(eigen::packing_size<T>(800, 150, 170) > 0);
     CHECK(eigen::packing_size<T>(48, 5, 7) == 0);  // on the stack
+}
+
+TEST_CASE_TEMPLATE("multiply: parts of weights together are the parts one by one, to the bit", T, float, double) {
+    const auto check = []<class Backend>(Backend, index r, index n, std::initializer_list<index> widths) {
+        const block<T> y_bar(r, n, 1);
+        std::vector<block<T>> x, together, alone;
+        for (index k : widths) {
+            x.emplace_back(r, k, 2 + x.size());
+            together.emplace_back(n, k, 50 + x.size());
+        }
+        alone = together;
+        std::vector<fprnn::weights_part<T>> parts;
+        for (std::size_t i = 0; i < x.size(); ++i) parts.push_back({together[i].write(), x[i].read()});
+        Backend::multiply_weights(y_bar.read(), fprnn::weights_parts<T>(parts));
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            weights<Backend>(alone[i], y_bar, x[i]);
+            CHECK(checks::same_bits(together[i].memory.data(), alone[i].memory.data(), alone[i].memory.size()));
+        }
+    };
+    const auto check_all = [&](auto backend) {
+        for (index r : {1, 16, 70, 192})
+            for (index n : {1, 5, 16, 33}) {
+                check(backend, r, n, {});
+                check(backend, r, n, {64, 64});
+                check(backend, r, n, {7, 1, 3, 16, 2});
+                check(backend, r, n, {1});
+                check(backend, r, n, {300, 200, 100});
+                check(backend, r, n, {500, 3, 4});
+            }
+    };
+    check_all(reference{});
+    check_all(eigen{});
 }
 
 TEST_CASE("eigen: denormal numbers count as zero in its loops, on every thread, and not in those of the reference") {

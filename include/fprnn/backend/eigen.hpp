@@ -40,12 +40,12 @@ public:
     static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite,
                               view<T> packing = {});
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing = {});
+    static void multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> packing = {});
     template <class T>
     static index packing_size(index r, index n, index k) {
-        using x_rows = block_product<T, Eigen::ColMajor, Eigen::RowMajor>;
+        using rows = block_product<T, Eigen::ColMajor, Eigen::RowMajor>;
         using columns = block_product<T, Eigen::ColMajor, Eigen::ColMajor>;
-        const index size = std::max({columns::size(n, k), columns::size(k, n), x_rows::size(k, r)});
+        const index size = std::max({columns::size(n, k), columns::size(k, n), rows::size(k, whole_lines<T>(r))});
         return size > on_stack ? size : 0;
     }
 
@@ -58,10 +58,11 @@ public:
     template <class T>
     static void pack_back(matrix<const T> w, T* packed);
     template <class T>
-    static void multiply_packed(matrix<T> y, matrix<const T> x, matrix<const T> w, const T* packed, bool overwrite);
+    static void pack_rows(matrix<const T> x, T* packed);
     template <class T>
-    static void multiply_back_packed(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, const T* packed,
-                                     bool overwrite);
+    static void multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite);
+    template <class T>
+    static void multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite);
 
     template <class Body>
     void for_each(index n, Body&& body) {
@@ -89,6 +90,29 @@ private:
     }
 
     static constexpr index on_stack = 1 << 12;  ///< numbers
+    template <class T>
+    static index whole_lines(index numbers) {
+        constexpr index line = 64 / static_cast<index>(sizeof(T));
+        return (numbers + line - 1) / line * line;
+    }
+    /// Few numbers on the stack, many in `packing` or, without it, on the heap.
+    template <class T>
+    class packing_memory {
+    public:
+        packing_memory(index size, view<T> packing) {
+            if (size <= on_stack) return;
+            if (size > packing.size()) large_.resize(size, 1);
+            data_ = size > packing.size() ? large_.data() : packing.data();
+        }
+        packing_memory(const packing_memory&) = delete;
+        packing_memory& operator=(const packing_memory&) = delete;
+        T* data() { return data_; }
+
+    private:
+        alignas(64) T small_[on_stack];
+        dense<T> large_;
+        T* data_ = small_;
+    };
 
     /// C = A B or C += A B. Large blocks of A are packed to `packing`, or to the heap without it.
     template <class C, class A, class B, class T>
@@ -103,21 +127,19 @@ private:
         }
         using blocks = block_product<T, A::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor,
                                      B::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor>;
-        const index size = blocks::size(m, k);
-        alignas(64) T small[on_stack];
-        dense<T> large;
-        if (size > on_stack && size > packing.size()) large.resize(size, 1);
-        T* packed = size <= on_stack ? small : size <= packing.size() ? packing.data() : large.data();
+        packing_memory<T> memory(blocks::size(m, k), packing);
+        T* packed = memory.data();
+        alignas(64) T packed_columns[static_cast<std::size_t>(blocks::depth * blocks::columns)];
         for (index row = 0; row < m; row += blocks::rows)
             for (index at = 0; at < k; at += blocks::depth) {
                 const index rows = std::min(blocks::rows, m - row), depth = std::min(blocks::depth, k - at);
                 blocks::pack(&a.coeffRef(row, at), a.outerStride(), rows, depth, packed);
                 for (index column = 0; column < n; column += blocks::columns) {
                     const index columns = std::min(blocks::columns, n - column);
-                    auto part = c.block(row, column, rows, columns);
-                    if (overwrite && at == 0) part.setZero();
-                    blocks::add(packed, rows, depth, &b.coeffRef(at, column), b.outerStride(), part.data(),
-                                c.outerStride(), columns);
+                    T* to = &c.coeffRef(row, column);
+                    if (overwrite && at == 0) blocks::clear(to, c.outerStride(), rows, columns);
+                    blocks::pack_columns(&b.coeffRef(at, column), b.outerStride(), depth, columns, packed_columns);
+                    blocks::add(packed, packed_columns, rows, depth, columns, to, c.outerStride());
                 }
             }
     }
@@ -134,8 +156,39 @@ void eigen::multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T
     product(columns(x_bar), columns(w), columns(y_bar), overwrite, packing);
 }
 template <class T>
-void eigen::multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> packing) {
-    product(columns(w_bar), columns(x), columns(y_bar).transpose(), false, packing);
+void eigen::multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> packing) {
+    using blocks = block_product<T, Eigen::ColMajor, Eigen::RowMajor>;
+    const index n = y_bar.columns, r = y_bar.rows, most = whole_lines<T>(std::min(r, blocks::depth));
+    for (auto first = parts.begin(); first != parts.end();) {
+        // Parts that fit beside each other: each block of Ȳ is packed once for all of them.
+        index together = 0;
+        auto last = first;
+        for (; last != parts.end() && last->x.columns >= 2 && together + last->x.columns <= blocks::rows; ++last)
+            together += last->x.columns;
+        if (last == first || n < 2 || r < 1) {
+            product(columns(first->w_bar), columns(first->x), columns(y_bar).transpose(), false, packing);
+            ++first;
+            continue;
+        }
+        packing_memory<T> memory(together * most, packing);
+        alignas(64) T packed_columns[static_cast<std::size_t>(blocks::depth * blocks::columns)];
+        for (index at = 0; at < r; at += blocks::depth) {
+            const index depth = std::min(blocks::depth, r - at);
+            T* packed = memory.data();
+            for (auto part = first; part != last; packed += part++->x.columns * most)
+                blocks::pack(part->x.data + at * part->x.stride, part->x.stride, part->x.columns, depth, packed);
+            for (index column = 0; column < n; column += blocks::columns) {
+                const index columns = std::min(blocks::columns, n - column);
+                blocks::pack_columns(y_bar.data + at * y_bar.stride + column, y_bar.stride, depth, columns,
+                                     packed_columns);
+                packed = memory.data();
+                for (auto part = first; part != last; packed += part++->x.columns * most)
+                    blocks::add(packed, packed_columns, part->x.columns, depth, columns,
+                                part->w_bar.data + column * part->w_bar.stride, part->w_bar.stride);
+            }
+        }
+        first = last;
+    }
 }
 
 template <class T>
@@ -147,16 +200,20 @@ void eigen::pack_back(matrix<const T> w, T* packed) {
     packed_product<T, Eigen::ColMajor>::pack(w.data, w.stride, w.columns, w.rows, packed);
 }
 template <class T>
-void eigen::multiply_packed(matrix<T> y, matrix<const T> x, matrix<const T> w, const T* packed, bool overwrite) {
-    if (overwrite) columns(y).setZero();
-    packed_product<T, Eigen::RowMajor>::add(packed, w.rows, w.columns, x.data, x.stride, y.data, y.stride, y.rows);
+void eigen::pack_rows(matrix<const T> x, T* packed) {
+    packed_product<T, Eigen::RowMajor>::pack_columns(x.data, x.stride, x.columns, x.rows, packed);
 }
 template <class T>
-void eigen::multiply_back_packed(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, const T* packed,
-                                 bool overwrite) {
-    if (overwrite) columns(x_bar).setZero();
-    packed_product<T, Eigen::ColMajor>::add(packed, w.columns, w.rows, y_bar.data, y_bar.stride, x_bar.data,
-                                            x_bar.stride, x_bar.rows);
+void eigen::multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite) {
+    using product = packed_product<T, Eigen::RowMajor>;
+    if (overwrite) product::clear(y.data, y.stride, y.columns, y.rows);
+    product::add(w.packed, x.packed, y.columns, x.plain.columns, y.rows, y.data, y.stride);
+}
+template <class T>
+void eigen::multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite) {
+    using product = packed_product<T, Eigen::ColMajor>;
+    if (overwrite) product::clear(x_bar.data, x_bar.stride, x_bar.columns, x_bar.rows);
+    product::add(w.packed, y_bar.packed, x_bar.columns, y_bar.plain.columns, x_bar.rows, x_bar.data, x_bar.stride);
 }
 
 }  // namespace fprnn

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/core/shape.hpp>
+#include <fprnn/backend/pack.hpp>
 
 #include <Eigen/Core>
 
@@ -34,33 +34,48 @@ public:
             pack_block;
         pack_block(packed, constant<OrderA>(a, stride), k, m);
     }
-    /// B [k,n] and C [m,n] in columns.
-    static void add(const T* packed, index m, index k, const T* b, index b_stride, T* c, index c_stride, index n) {
+    /// B [k,n], at most `depth` and `columns`, to `packed`, k n numbers.
+    static void pack_columns(const T* b, index stride, index k, index n, T* packed) {
         Eigen::internal::gemm_pack_rhs<T, index_type, constant<OrderB>, traits::nr, OrderB> pack_block;
+        pack_block(packed, constant<OrderB>(b, stride), k, n);
+    }
+    /// C [m,n], in columns.
+    static void add(const T* packed_a, const T* packed_b, index m, index k, index n, T* c, index stride) {
         Eigen::internal::gebp_kernel<T, T, index_type, result, traits::mr, traits::nr, false, false> multiply;
-        alignas(64) T block[static_cast<std::size_t>(depth * columns)];
-        pack_block(block, constant<OrderB>(b, b_stride), k, n);
-        multiply(result(c, c_stride), packed, block, m, k, n, T(1));
+        multiply(result(c, stride), packed_a, packed_b, m, k, n, T(1));
+    }
+    /// C [m,n] = 0. GCC makes a call of memset of every loop that it sees through, a call for each short column.
+    static void clear(T* c, index stride, index m, index n) {
+        auto zero = fprnn::pack<T>(T(0)).p;
+        EIGEN_OPTIMIZATION_BARRIER(zero)
+        for (index j = 0; j < n; ++j)
+            pack_team<T>::each(m, [&](auto lane) { lane.store(c + j * stride, fprnn::pack<T>(zero)); });
     }
 };
 
 /// C += A B with an A that is packed once for many products with few columns, by the routines of Eigen's own products, which
-/// would pack it every time: half of what a product with 16 columns takes.
+/// would pack it every time: half of what a product with 16 columns takes. B is packed once for many A.
 template <class T, int Order>
 class packed_product {
     using blocks = block_product<T, Order, Eigen::ColMajor>;
 
 public:
+    static void clear(T* c, index stride, index m, index n) { blocks::clear(c, stride, m, n); }
     /// A [m,k], blocks of columns one after the other, to `packed`, m k numbers that begin a cache line.
     static void pack(const T* a, index stride, index m, index k, T* packed) {
         for (index at = 0; at < k; at += blocks::depth)
             blocks::pack(Order == Eigen::RowMajor ? a + at : a + at * stride, stride, m,
                          std::min(blocks::depth, k - at), packed + m * at);
     }
-    /// B [k,n] and C [m,n] in columns, n at most block_product::columns.
-    static void add(const T* packed, index m, index k, const T* b, index b_stride, T* c, index c_stride, index n) {
+    /// B [k,n], n at most block_product::columns, to `packed`, k n numbers.
+    static void pack_columns(const T* b, index stride, index k, index n, T* packed) {
         for (index at = 0; at < k; at += blocks::depth)
-            blocks::add(packed + m * at, m, std::min(blocks::depth, k - at), b + at, b_stride, c, c_stride, n);
+            blocks::pack_columns(b + at, stride, std::min(blocks::depth, k - at), n, packed + n * at);
+    }
+    /// C [m,n], in columns.
+    static void add(const T* packed_a, const T* packed_b, index m, index k, index n, T* c, index stride) {
+        for (index at = 0; at < k; at += blocks::depth)
+            blocks::add(packed_a + m * at, packed_b + n * at, m, std::min(blocks::depth, k - at), n, c, stride);
     }
 };
 

@@ -76,11 +76,12 @@ struct reference {
     }
 
     template <class T>
-    static void multiply_weights(matrix<T> w_bar, matrix<const T> y_bar, matrix<const T> x, view<T> = {}) {
-        for (index n = 0; n < w_bar.rows; ++n)
-            for (index k = 0; k < w_bar.columns; ++k)
-                for (index r = 0; r < x.rows; ++r)
-                    w_bar.data[n * w_bar.stride + k] += y_bar.data[r * y_bar.stride + n] * x.data[r * x.stride + k];
+    static void multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> = {}) {
+        for (const auto& [w_bar, x] : parts)
+            for (index n = 0; n < w_bar.rows; ++n)
+                for (index k = 0; k < w_bar.columns; ++k)
+                    for (index r = 0; r < x.rows; ++r)
+                        w_bar.data[n * w_bar.stride + k] += y_bar.data[r * y_bar.stride + n] * x.data[r * x.stride + k];
     }
 
     template <class T>
@@ -97,13 +98,14 @@ struct reference {
     template <class T>
     static void pack_back(matrix<const T>, T*) {}
     template <class T>
-    static void multiply_packed(matrix<T> y, matrix<const T> x, matrix<const T> w, const T*, bool overwrite) {
-        multiply(y, x, w, overwrite);
+    static void pack_rows(matrix<const T>, T*) {}
+    template <class T>
+    static void multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite) {
+        multiply(y, x.plain, w.plain, overwrite);
     }
     template <class T>
-    static void multiply_back_packed(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, const T*,
-                                     bool overwrite) {
-        multiply_back(x_bar, y_bar, w, overwrite);
+    static void multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite) {
+        multiply_back(x_bar, y_bar.plain, w.plain, overwrite);
     }
 
     static constexpr int threads() { return 1; }

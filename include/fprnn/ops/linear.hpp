@@ -82,8 +82,8 @@ void linear_back(const A& x, reads<A> W, reads<A> y_bar, writes<A> x_bar, writes
                                  [w = matrix<const T>{W.data(), n, k, k}](auto to, auto from) {
                                      Backend::multiply_back(to, from, w, false);
                                  });
-    if (!W_bar.empty())
-        Backend::multiply_weights(matrix<T>{W_bar.data(), n, k, k}, bar, matrix<const T>{x.data(), rows, k, k});
+    const weights_part<T> all{{W_bar.data(), n, k, k}, {x.data(), rows, k, k}};
+    if (!W_bar.empty()) Backend::multiply_weights(bar, weights_parts<T>(&all, 1));
     if (!b_bar.empty())
         for (index r = 0; r < rows; ++r)
             for (index i = 0; i < n; ++i) b_bar[i] += y_bar[r * n + i];

@@ -44,7 +44,8 @@ struct frame {
     std::array<T*, nodes> value{};
     std::array<T*, nodes> bar{};
     std::array<index, nodes> width{};
-    view<T> packing{};  ///< memory of the matrix products
+    std::array<T*, nodes> packed{};  ///< a tile of rows as linear maps multiply it, where several of them do
+    view<T> packing{};               ///< memory of the matrix products
     work_counters work;
 
     template <class List>

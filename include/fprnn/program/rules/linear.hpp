@@ -3,13 +3,22 @@
 #include <fprnn/program/frame.hpp>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
 namespace fprnn {
 
+namespace detail {
+template <class E>
+inline constexpr bool is_linear = false;
+template <fixed_string Name, class E, class W, class BiasInit, class WeightInit>
+inline constexpr bool is_linear<linear_node<Name, E, W, BiasInit, WeightInit>> = true;
+}  // namespace detail
+
 /// W [n, k₁ + k₂ + …] beside its parts. A part that depends on less than the map is multiplied for all tokens at once
-/// (`hoist`); the rest where the map itself is evaluated.
+/// (`hoist`); the rest where the map itself is evaluated, and all of it where nothing is evaluated twice: in one-token chunks
+/// of maps that do not see y_t.
 template <fixed_string Name, class E, class W, class BiasInit, class WeightInit>
 struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     using node = linear_node<Name, E, W, BiasInit, WeightInit>;
@@ -25,10 +34,11 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
 
     template <class T>
     struct memory {
-        /// [T, tile, n]: bias and the hoisted parts; null where they wait in the value's rows.
+        /// [T, tile, n]: bias and the hoisted parts; null where nothing is evaluated twice.
         T* hoisted = nullptr;
-        T* total = nullptr;   ///< [T, tile, n]: cotangents summed over unrolled iterations
-        T* packed = nullptr;  ///< W's iterated parts as one-token chunks multiply them
+        T* total = nullptr;       ///< [T, tile, n]: cotangents summed over unrolled iterations
+        T* packed = nullptr;      ///< the parts of W that one-token chunks multiply
+        T* packed_bar = nullptr;  ///< a tile of the map's cotangents
     };
 
     static index width(const dims& d) { return W::of(d); }
@@ -48,8 +58,16 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             if (f.phase != pass::forward && f.unrolled) m.total = scratch.take(n);
             index packed = 0;
             if (has_one_token_chunk(f) && !f.unrolled)
-                visit([&]<class P>(index) { packed += hoisted<P> ? 0 : packed_size<P>(f); }, f);
+                visit(
+                    [&]<class P>(index) {
+                        if (!is_packed<P>(f)) return;
+                        packed += packed_size<P>(f);
+                        if (f.phase == pass::forward && packs_rows<typename F::program, P>())
+                            f.packed[F::template slot<P>] = scratch.take(packed_rows_size(f, f.template width_of<P>()));
+                    },
+                    f);
             m.packed = packed > 0 ? scratch.take(packed) : nullptr;
+            if (packed > 0 && f.phase != pass::forward) m.packed_bar = scratch.take(packed_rows_size(f, width(f.size)));
         }
     }
     /// Products are formed of all tokens, of a chunk's and of those that the last chunk has.
@@ -57,12 +75,8 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     static index packing_size(const F& f) {
         index n = 0;
         for (const index tokens : {f.tokens, f.chunk, f.tokens % f.chunk})
-            visit(
-                [&]<class P>(index) {
-                    n = std::max(n, F::backend::template packing_size<typename F::scalar>(
-                                        tokens * F::tile, width(f.size), f.template width_of<P>()));
-                },
-                f);
+            n = std::max(n, F::backend::template packing_size<typename F::scalar>(tokens * F::tile, width(f.size),
+                                                                                  columns(f.size)));
         return n;
     }
     template <class F>
@@ -73,7 +87,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             if (m.packed == nullptr) return;
             visit(
                 [&]<class P>(index column) {
-                    if constexpr (!hoisted<P>) {
+                    if (is_packed<P>(f)) {
                         const auto w = weights(f, column, f.template width_of<P>());
                         if (f.phase == pass::forward)
                             F::backend::pack(w, packed_part<P>(f, column));
@@ -87,9 +101,9 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     template <class F>
     static void hoist(F& f) {
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
+            if (evaluated_once(f)) return;
             const index n = width(f.size);
-            auto* hoisted = f.template memory_of<node>().hoisted;
-            auto* out = evaluated_once(f) ? f.template value_at<node>(0) : hoisted;
+            auto* out = f.template memory_of<node>().hoisted;
             multiply_parts<true>(f, 0, f.rows(), matrix<typename F::scalar>{out, f.rows(), n, n},
                                  start(f, out, f.rows()));
         }
@@ -102,8 +116,12 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         bool overwrite = true;
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
             const index width = f.template width_of<node>();
-            if (!evaluated_once(f)) std::copy_n(f.template memory_of<node>().hoisted + row * width, n * width, out);
-            overwrite = false;
+            if (evaluated_once(f)) {
+                overwrite = multiply_parts<true>(f, row, n, f.template value_rows<node>(row, n), start(f, out, n));
+            } else {
+                std::copy_n(f.template memory_of<node>().hoisted + row * width, n * width, out);
+                overwrite = false;
+            }
         } else {
             overwrite = start(f, out, n);
         }
@@ -111,14 +129,18 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
+        if (auto* packed = f.template memory_of<node>().packed_bar; packed && n == F::tile)
+            F::backend::pack_rows(f.template const_bar_rows<node>(row, n), packed);
         visit(
             [&]<class P>(index column) {
-                if constexpr (!hoisted<P> && P::depends >= Reach) multiply_back<P>(f, row, n, column);
+                if constexpr (!hoisted<P> ? P::depends >= Reach : Reach == dependence::input)
+                    if (!hoisted<P> || evaluated_once(f)) multiply_back<P>(f, row, n, column);
             },
             f);
     }
     template <class F>
     static void hoist_back(F& f) {
+        if (evaluated_once(f)) return;
         visit(
             [&]<class P>(index column) {
                 if constexpr (hoisted<P>) multiply_back<P>(f, 0, f.rows(), column);
@@ -128,11 +150,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     template <class F>
     static void end_back(F& f) {
         const index n = width(f.size), k = columns(f.size);
-        visit(
-            [&]<class P>(index column) {
-                if (!iterated || hoisted<P> || !f.unrolled) multiply_weights<P>(f, 0, f.rows(), column);
-            },
-            f);
+        multiply_weights(f, 0, f.rows(), [&]<class P>() { return !iterated || hoisted<P> || !f.unrolled; });
         if constexpr (node::has_bias) {
             auto* bias = f.template gradient_of<node>() + n * k;
             for (index r = 0; r < f.rows(); ++r) {
@@ -147,11 +165,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     template <class F>
     static void after_unrolled_step(F& f, index row, index n) {
         if constexpr (iterated) {
-            visit(
-                [&]<class P>(index column) {
-                    if constexpr (!hoisted<P>) multiply_weights<P>(f, row, n, column);
-                },
-                f);
+            multiply_weights(f, row, n, []<class P>() { return !hoisted<P>; });
             const auto* bar = f.template bar_at<node>(row);
             auto* total = f.template memory_of<node>().total + row * width(f.size);
             F::team::each(n * width(f.size), [&](auto lane) { lane.add(total, lane.load(bar)); });
@@ -165,10 +179,29 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     }
 
 private:
-    /// Whether every token's rows are evaluated once: then what was hoisted can wait in them.
+    /// Whether every token's rows are evaluated once: then hoisting would only write and read them once more.
     template <class F>
     static bool evaluated_once(const F& f) {
         return node::depends == dependence::shifted && f.chunk == 1 && !f.unrolled;
+    }
+    /// Whether one-token chunks multiply part P by themselves.
+    template <class P, class F>
+    static bool is_packed(const F& f) {
+        return iterated && (!hoisted<P> || evaluated_once(f));
+    }
+    /// Whether this map packs the rows of P for all that are evaluated in the same sweep over the nodes: it comes first.
+    template <class Program, class P>
+    static consteval bool packs_rows() {
+        return []<class... Other>(type_list<Other...>) {
+            return ((!reads_rows<Other, P> || Program::template slot<node> <= Program::template slot<Other>)&&...);
+        }(typename Program::nodes{});
+    }
+    template <class Other, class P>
+    static constexpr bool reads_rows =
+        detail::is_linear<Other>&& Other::depends == node::depends&& contains<typename Other::operands, P>;
+    template <class F>
+    static index packed_rows_size(const F&, index n) {
+        return F::backend::template packed_size<typename F::scalar>(F::tile, n);
     }
     /// Also when the last chunk alone is: its bits are then those of a call that begins with it.
     template <class F>
@@ -179,11 +212,21 @@ private:
     static consteval bool has_hoisted(type_list<P...>) {
         return (hoisted<P> || ...);
     }
-    template <class P, class F>
-    static void multiply_weights(F& f, index row, index n, index column) {
-        F::backend::multiply_weights(matrix<typename F::scalar>{f.template gradient_of<node>() + column, width(f.size),
-                                                                f.template width_of<P>(), columns(f.size)},
-                                     f.template const_bar_rows<node>(row, n), f.template const_value_rows<P>(row, n),
+    /// Of the parts P for which which.operator()<P>().
+    template <class F, class Which>
+    static void multiply_weights(F& f, index row, index n, Which&& which) {
+        using T = typename F::scalar;
+        std::array<weights_part<T>, length<parts>> all;
+        std::size_t count = 0;
+        visit(
+            [&]<class P>(index column) {
+                if (which.template operator()<P>())
+                    all[count++] = {{f.template gradient_of<node>() + column, width(f.size), f.template width_of<P>(),
+                                     columns(f.size)},
+                                    f.template const_value_rows<P>(row, n)};
+            },
+            f);
+        F::backend::multiply_weights(f.template const_bar_rows<node>(row, n), weights_parts<T>(all.data(), count),
                                      f.packing);
     }
     /// The bias, when there is one; says whether the first product overwrites.
@@ -206,22 +249,31 @@ private:
             column += f.template width_of<P>();
         });
     }
+    /// Says whether the next product overwrites.
     template <bool Hoisted, class F>
-    static void multiply_parts(F& f, index row, index n, matrix<typename F::scalar> out, bool overwrite) {
+    static bool multiply_parts(F& f, index row, index n, matrix<typename F::scalar> out, bool overwrite) {
         visit(
             [&]<class P>(index column) {
                 if constexpr (!iterated || hoisted<P> == Hoisted) {
                     const auto x = f.template const_value_rows<P>(row, n);
                     const auto w = weights(f, column, f.template width_of<P>());
-                    if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile)
-                        F::backend::multiply_packed(out, x, w, packed, overwrite);
-                    else
+                    if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile) {
+                        auto* rows = f.packed[F::template slot<P>];
+                        if constexpr (packs_rows<typename F::program, P>()) F::backend::pack_rows(x, rows);
+                        F::backend::multiply_packed(out, {x, rows}, {w, packed}, overwrite);
+                    } else {
                         F::backend::multiply(out, x, w, overwrite, f.packing);
+                    }
                     overwrite = false;
-                    ++(iterated && !Hoisted ? f.work.matrix_products : f.work.hoisted_products);
+                    // Of all tokens is one product, also when it is formed token by token.
+                    if (iterated && !Hoisted)
+                        ++f.work.matrix_products;
+                    else if (row == 0)
+                        ++f.work.hoisted_products;
                 }
             },
             f);
+        return overwrite;
     }
     template <class P, class F>
     static void multiply_back(F& f, index row, index n, index column) {
@@ -229,7 +281,8 @@ private:
         const auto y_bar = f.template const_bar_rows<node>(row, n);
         const auto w = weights(f, column, f.template width_of<P>());
         if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile)
-            F::backend::multiply_back_packed(x_bar, y_bar, w, packed, false);
+            F::backend::multiply_back_packed(x_bar, {y_bar, f.template memory_of<node>().packed_bar}, {w, packed},
+                                             false);
         else
             F::backend::multiply_back(x_bar, y_bar, w, F::template stores<node, P>, f.packing);
     }
@@ -244,18 +297,14 @@ private:
     /// Part P of W, which begins at `column`, as begin packed it; null where it has not. Equal parts stand in several columns.
     template <class P, class F>
     static typename F::scalar* packed_part(F& f, index column) {
-        if constexpr (!iterated || hoisted<P>) {
-            return nullptr;
-        } else {
-            auto* packed = f.template memory_of<node>().packed;
-            if (packed != nullptr)
-                visit(
-                    [&]<class Before>(index at) {
-                        if (at < column && !hoisted<Before>) packed += packed_size<Before>(f);
-                    },
-                    f);
-            return packed;
-        }
+        auto* packed = f.template memory_of<node>().packed;
+        if (packed == nullptr || !is_packed<P>(f)) return nullptr;
+        visit(
+            [&]<class Before>(index at) {
+                if (at < column && is_packed<Before>(f)) packed += packed_size<Before>(f);
+            },
+            f);
+        return packed;
     }
     template <class F>
     static auto weights(F& f, index column, index part_width) {

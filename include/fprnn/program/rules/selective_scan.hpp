@@ -30,7 +30,8 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         T* open = nullptr;     ///< [2, tile, D], p and g of an open token; for the adjoint k and g
         T* ignored = nullptr;  ///< takes cotangents that the pass does not reach
         T* scratch = nullptr;
-        index block = -1;  ///< which block `inside` holds
+        index block = -1;      ///< which block `inside` holds
+        bool awaited = false;  ///< the input of the token before has not arrived in `state`
     };
     static index width(const dims& d) { return node::width::of(d); }
     static index carry(const dims& d) { return d.d_state * width(d); }
@@ -83,11 +84,16 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
         const index D = width(f.size);
-        for (index s = 0; s < F::tile; ++s)
+        for (index s = 0; s < F::tile; ++s) {
+            const index at = std::max<index>(row - F::tile, 0) + s;
+            const kernel::open_token<T> before{f.template value_at<Delta>(at), f.template value_at<B>(at),
+                                               f.template value_at<U>(at)};
             kernel::selective_scan_open<typename F::team, T>(
                 f.size.d_state, D, m.A, f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
                 f.template value_at<C>(row + s), m.state + s * carry(f.size), m.open + s * D,
-                m.open + (F::tile + s) * D);
+                m.open + (F::tile + s) * D, m.awaited ? &before : nullptr);
+        }
+        m.awaited = false;
     }
     template <class F>
     static void value(F& f, index row, index n) {
@@ -115,7 +121,11 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         if (!iterated) return;
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
-        const index one = carry(f.size), all = F::tile * one;
+        const index one = carry(f.size), all = F::tile * one, next = (row + n) / F::tile;
+        const bool begins_block = next % block_tokens(f) == 0;
+        // Opening the next token adds it on the way, unless somebody reads the state before.
+        m.awaited = opened && n == F::tile && f.chunk == 1 && next < f.tokens && !begins_block;
+        if (m.awaited) return;
         if (opened && n == F::tile)
             for (index s = 0; s < F::tile; ++s)
                 kernel::selective_scan_close<typename F::team, T>(
@@ -123,9 +133,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
                     f.template value_at<U>(row + s), m.state + s * one);
         else
             std::swap(m.state, m.trial);
-        const index next = (row + n) / F::tile;
-        if (next < f.tokens && next % block_tokens(f) == 0)
-            std::copy_n(m.state, all, m.starts + next / block_tokens(f) * all);
+        if (next < f.tokens && begins_block) std::copy_n(m.state, all, m.starts + next / block_tokens(f) * all);
     }
 
     template <class F>
