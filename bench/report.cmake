@@ -58,7 +58,7 @@ foreach(program IN LISTS programs)
             elseif(key MATCHES "^[0-9]_(.*)$")
                 two_digits("${value}" value)
                 string(APPEND budget "| ${CMAKE_MATCH_1} | ${value} |\n")
-            elseif(key MATCHES "^(agree|evaluations.*)$")
+            elseif(key MATCHES "^(agree|converged_T|evaluations.*)$")
                 two_digits("${value}" value)
                 string(APPEND counters "${key} ${value}; ")
             endif()
@@ -91,7 +91,8 @@ Written by `cmake --workflow --preset bench` at commit `${commit}` on ${cores} c
 pairs of runs, each of the benchmark and of its yardstick with the same threads right after it: triad for bytes, Eigen's sgemm
 for arithmetic, Eigen's vectorised exp for exponentials, the schedule C = T for schedules. The first number of a name is the
 number of threads. Every benchmark has checked its result first. The trained FP-Mamba has several fixed points: there `agree` is
-the share of tokens with the answer of C = T, and the rest is another solution. A store fetches what it overwrites, which is not
+the share of tokens with the answer of C = T, and the rest is another solution; `converged_T` is the share of sequences for which
+C = T found one at all. A store fetches what it overwrites, which is not
 counted: a triad, with one store for two loads, is no bound for what stores less.
 
 | benchmark | what is counted | time | fraction | |
