@@ -67,6 +67,11 @@ fprnn_bare_test(bare_clang fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${FP
 fprnn_bare_test(single_header fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${CMAKE_CXX_COMPILER}" -std=c++2b -O0)
 fprnn_bare_test(single_header_clang fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${FPRNN_CLANGXX}" -std=c++20 -O1)
 
+# With the flag that lets compilers calculate as with real numbers.
+fprnn_consumer_test(fast_math "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" -c "\"$@\" && '${staged}/fast'" fast_math
+    "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 -ffast-math "-I${PROJECT_SOURCE_DIR}/include" ${bare_flags}
+    "${consumers}/fast_math.cpp" -o "${staged}/fast")
+
 # A project in CUDA. Without a GPU its program says so.
 find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
 if(FPRNN_CUDA AND FPRNN_NVCC)

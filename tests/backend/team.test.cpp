@@ -157,7 +157,7 @@ T power_of_two(T x) {
     return numbers[pack<T>::size - 1];
 }
 
-TEST_CASE("pack: 2^x is within 1.1 of a last place, down to the smallest normal number") {
+TEST_CASE("pack: 2^x is within 1.2 of a last place, down to the smallest normal number") {
     double worst = 0;
     for (int i = -126 * 4096; i < 127 * 4096; ++i) {
         const float x = static_cast<float>(i) / 4096.0f + 1e-5f * static_cast<float>(i % 7);
@@ -166,7 +166,8 @@ TEST_CASE("pack: 2^x is within 1.1 of a last place, down to the smallest normal 
         if (x > -126.0f && x < 127.5f)
             worst = std::max(worst, std::abs(static_cast<double>(power_of_two(x)) - exact) / place);
     }
-    CHECK(worst < 1.1);  // 0.82 where products are fused with sums
+    // At all 65,536ths of an octave: 0.80 where the processor fuses products with sums, 1.13 where not.
+    CHECK(worst < 1.2);
     CHECK(worst > 0.25);
     for (int n = -126; n <= 127; ++n) CHECK(power_of_two(static_cast<float>(n)) == std::ldexp(1.0f, n));
 }
@@ -180,8 +181,8 @@ TEST_CASE_TEMPLATE("pack: 2^x of what is small, large or not a number", T, float
     CHECK(power_of_two(T(-0.0)) == 1);
     for (T x : {T(-126.5), T(-126.9), T(-127), T(-127.1), T(-149), T(-150)})
         CHECK(std::abs(power_of_two(x) - std::exp2(x)) <= std::numeric_limits<float>::min());
-    // Doubles take e^(x ln 2), and round x ln 2.
-    const double of_x = std::is_same_v<T, double> ? 0.4 : 0;
+    // Doubles take e^(x ln 2), and round ln 2 (0.15 eps of it, times 0.69 |x|) and x ln 2 (half an eps, likewise).
+    const double of_x = std::is_same_v<T, double> ? 0.45 : 0;
     for (double x = -80; x < 80; x += 0.37) {
         const double exact = std::exp2(static_cast<double>(static_cast<T>(x)));
         CHECK(std::abs(static_cast<double>(power_of_two(static_cast<T>(x))) / exact - 1) <=

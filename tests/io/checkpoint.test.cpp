@@ -335,6 +335,18 @@ TEST_CASE("checkpoint: where the newest are damaged, the newest that is whole is
     CHECK(search.refused.empty());
 }
 
+TEST_CASE("checkpoint: what killed processes did not come to remove is removed by the one that goes on") {
+    const scratch_folder folder;
+    for (const index steps : {10, 20, 30, 40})
+        fprnn::write_file(folder.path / ("checkpoint-000000" + std::to_string(steps) + ".safetensors"),
+                          encode_checkpoint(example(steps), configuration));
+    auto state = example(0);
+    CHECK(load_latest_checkpoint(folder.path, state, configuration).refused.empty());
+    CHECK(equal(state, example(40)));
+    CHECK(names_in(folder.path) ==
+          std::vector<std::string>{"checkpoint-00000030.safetensors", "checkpoint-00000040.safetensors"});
+}
+
 TEST_CASE("checkpoint: where none is whole, all reasons are given and nothing is changed") {
     const scratch_folder folder;
     for (const index steps : {10, 20}) save_checkpoint(folder.path, example(steps), configuration);

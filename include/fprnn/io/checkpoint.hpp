@@ -31,6 +31,16 @@ inline std::vector<std::pair<index, std::filesystem::path>> checkpoints_in(const
     return found;
 }
 
+namespace detail {
+/// Removes the checkpoints of earlier steps but the last one. What cannot be removed does no harm.
+inline void remove_all_earlier_but_one(const std::filesystem::path& folder, index steps) {
+    std::error_code none;
+    index earlier = 0;
+    for (const auto& [at, old] : checkpoints_in(folder))
+        if (at < steps && ++earlier > 1) std::filesystem::remove(old, none);
+}
+}  // namespace detail
+
 /// Writes a checkpoint into a folder, which belongs to one training, and returns its path. It appears whole or not at all;
 /// when it is on the disk, all earlier ones but one are removed, and so is what a killed process left unfinished more than an
 /// hour ago. `configuration`, an object of JSON, is what must be equal for a run to go on from here.
@@ -44,11 +54,9 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const
         folder / (std::string(detail::checkpoint_stem) + step + std::string(detail::checkpoint_ending));
     write_file(path, encode_checkpoint(state, configuration));
 
-    // What cannot be removed does no harm, so errors from here on are none of the caller's.
+    // Errors from here on are none of the caller's.
+    detail::remove_all_earlier_but_one(folder, state.steps);
     std::error_code none;
-    index earlier = 0;
-    for (const auto& [at, old] : checkpoints_in(folder))
-        if (at < state.steps && ++earlier > 1) std::filesystem::remove(old, none);
     const auto hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
     std::vector<std::filesystem::path> parts;
     for (std::filesystem::directory_iterator i(folder, none), end; !none && i != end; i.increment(none)) {
@@ -67,8 +75,9 @@ struct checkpoint_search {
 };
 
 /// Overwrites the state with the newest checkpoint in a folder that is whole and fits; see decode_checkpoint. Newer ones are
-/// reported and renamed to NAME.refused, so that they are not met again. When there are checkpoints and none can be taken:
-/// std::runtime_error with all reasons, and neither state nor folder are changed.
+/// reported and renamed to NAME.refused, so that they are not met again; all earlier ones but one are removed, which a process
+/// that was killed while it saved may not have come to. When there are checkpoints and none can be taken: std::runtime_error
+/// with all reasons, and neither state nor folder are changed.
 template <std::floating_point T>
 checkpoint_search load_latest_checkpoint(const std::filesystem::path& folder, training_state<T>& state,
                                          const nlohmann::ordered_json& configuration) {
@@ -99,6 +108,7 @@ checkpoint_search load_latest_checkpoint(const std::filesystem::path& folder, tr
         std::error_code none;
         std::filesystem::rename(all[i].second, all[i].second.string() + ".refused", none);
     }
+    if (search.taken) detail::remove_all_earlier_but_one(folder, state.steps);
     return search;
 }
 
