@@ -58,7 +58,7 @@ foreach(program IN LISTS programs)
             elseif(key MATCHES "^[0-9]_(.*)$")
                 two_digits("${value}" value)
                 string(APPEND budget "| ${CMAKE_MATCH_1} | ${value} |\n")
-            elseif(key MATCHES "^(agree|converged_T|evaluations.*)$")
+            elseif(key MATCHES "^(agree|converged.*|evaluations.*)$")
                 two_digits("${value}" value)
                 string(APPEND counters "${key} ${value}; ")
             endif()
@@ -91,9 +91,10 @@ Written by `cmake --workflow --preset bench` at commit `${commit}` on ${cores} c
 pairs of runs, each of the benchmark and of its yardstick with the same threads right after it: triad for bytes, Eigen's sgemm
 for arithmetic, Eigen's vectorised exp for exponentials, the schedule C = T for schedules. The first number of a name is the
 number of threads. Every benchmark has checked its result first. The trained FP-Mamba has several fixed points: there `agree` is
-the share of tokens with the answer of C = T, and the rest is another solution; `converged_T` is the share of sequences for which
-C = T found one at all. A store fetches what it overwrites, which is not
-counted: a triad, with one store for two loads, is no bound for what stores less.
+the share of tokens with the answer of C = T, and the rest is another solution; `converged` and
+`converged_T` are the shares of sequences for which the schedule and C = T found one within 2,000 evaluations, to which the others
+went in vain. A store fetches what it overwrites, which is not counted: a triad, with one store for two loads, is no bound for what
+stores less.
 
 | benchmark | what is counted | time | fraction | |
 |---|---|---|---|---|
