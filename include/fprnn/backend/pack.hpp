@@ -109,7 +109,8 @@ struct pack_lane {
     pack<T> load(const T* p) const { return pack<T>::load(p + channel); }
     void store(T* p, pack<T> v) const { v.store(p + channel); }
     void add(T* p, pack<T> v) const { (load(p) + v).store(p + channel); }
-    void prefetch(const T* p) const { Eigen::internal::prefetch(p + channel); }
+    /// Into the second cache: rows that are a page apart share a few places of the first.
+    void prefetch(const T* p) const { __builtin_prefetch(p + channel, 0, 2); }
 };
 
 /// The last, partly filled register of a row; the empty places read 0 and are never written.
