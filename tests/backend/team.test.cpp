@@ -42,6 +42,12 @@ TEST_CASE_TEMPLATE("team: each visits every channel once and writes nothing beyo
     }
 }
 
+TEST_CASE_TEMPLATE("team: once is a single time", Team, FPRNN_TEAMS) {
+    int times = 0;
+    Team::once([&] { ++times; });
+    CHECK(times == 1);
+}
+
 TEST_CASE_TEMPLATE("team: sums are exact where integers are, whatever the tail", Team, FPRNN_TEAMS) {
     using T = typename number<Team>::type;
     for (index D = 0; D <= 40; ++D) {

@@ -4,7 +4,7 @@
 // A body that calls host code is an error here, wherever it would only be a warning.
 #pragma nv_diag_error 20011, 20012, 20013, 20014, 20015
 
-#include "block_team.cuh"
+#include <fprnn/cuda/row_block.cuh>
 
 #include <fprnn/ops/scan.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
@@ -16,7 +16,7 @@ namespace fprnn::probe {
 
 constexpr int threads = 128;
 template <class T>
-using team = block_team<T, threads>;
+using team = cuda::row_block<T, threads>;
 
 // ---- kernels: one block a row, or a sequence where time is the recurrence -------------------------------------------
 
@@ -75,6 +75,16 @@ __global__ void selective_scan_back_input(kernel::selective_scan_shape s, const 
                                                H_bar + blockIdx.x * s.states * s.channels, u_bar + at);
 }
 
+template <class T>
+__global__ void selective_scan_back_token(index N, index D, const T* A, const T* delta, const T* b, const T* c,
+                                          const T* u, const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar,
+                                          T* b_bar, T* c_bar, T* u_bar, T* work) {
+    const index at = blockIdx.x * D, at_n = blockIdx.x * N, state = at * N;
+    kernel::selective_scan_back_token<team<T>>(N, D, A, delta + at, b + at_n, c + at_n, u + at, H + state, y_bar + at,
+                                               H_bar + state, A_bar + state, delta_bar + at, b_bar + at_n, c_bar + at_n,
+                                               u_bar + at, work + 2 * at);
+}
+
 template <class M, class T>
 __global__ void mixer_prepare(index D, const T* first, index first_width, const T* second, index second_width, T* q,
                               index size) {
@@ -94,6 +104,19 @@ __global__ void mixer_mix_back(index D, const T* q, index size, const T* out_bar
     const index at = blockIdx.x * D;
     M::template mix_back<team<T>, T>(D, q + blockIdx.x * size, out_bar + at, v_bar + at, w_bar + at,
                                      work + blockIdx.x * scratch);
+}
+
+/// From the cotangent of what a mixer gives to those of its maps, in one kernel.
+template <class M, class T>
+__global__ void mixer_back(index D, const T* first, index first_width, const T* second, index second_width, const T* q,
+                           index size, const T* v, const T* w, const T* out_bar, T* q_bar, T* first_bar, T* second_bar,
+                           T* work, index scratch) {
+    const index row = blockIdx.x, at = row * D;
+    const T* raw[] = {first + row * first_width, second + row * second_width};
+    T* raw_bar[] = {first_bar + row * first_width, second_bar + row * second_width};
+    M::template mix_back_q<team<T>, T>(D, q + row * size, v + at, w + at, out_bar + at, q_bar + row * size,
+                                       work + row * scratch);
+    M::template prepare_back<team<T>, T>(D, raw, q + row * size, q_bar + row * size, raw_bar);
 }
 
 template <class Norm, class T>
@@ -178,6 +201,7 @@ void launch_mixer(mixer_node<M, Maps...>, index rows, index D, const float* in, 
     mixer_prepare<M><<<blocks, threads>>>(D, in, size, in, size, out, size);
     mixer_mix<M><<<blocks, threads>>>(D, in, size, in, in, out, out, scratch);
     mixer_mix_back<M><<<blocks, threads>>>(D, in, size, in, out, out, out, scratch);
+    mixer_back<M><<<blocks, threads>>>(D, in, size, in, size, in, size, in, in, in, out, out, out, out, scratch);
 }
 
 namespace layers {
@@ -223,6 +247,7 @@ void launch(index B, index T, index D, index N, const float* in, float* out) {
     const kernel::selective_scan_shape shape{T, N, D, D, N};
     selective_scan_value<<<sequences, threads>>>(shape, in, in, in, in, in, out, out);
     selective_scan_back_input<<<sequences, threads>>>(shape, in, in, in, in, in, out, out);
+    selective_scan_back_token<<<rows, threads>>>(N, D, in, in, in, in, in, in, in, out, out, out, out, out, out, out);
 
     norm_value<layer_norm_function><<<rows, threads>>>(D, in, in, in, out);
     norm_value<rms_norm_function><<<rows, threads>>>(D, in, in, in, out);

@@ -43,6 +43,8 @@ using weights_parts = std::span<const std::type_identity_t<weights_part<T>>>;
 ///     team::each(D, body)       body(lane) for all channels
 ///     team::sum<K>(D, body)     K sums over the channels of what body(lane) returns, in a fixed order
 ///     team::max(D, body)        the largest; NaN when one of them is not finite, −∞ when there are none
+///     team::once(body)          body() a single time, when all have come so far, and all go on when it is done: what is
+///                               written of a row that is not a channel's
 template <class Team, class T>
 concept team_of = requires(index n) {
     Team::each(n, [](auto lane) {
@@ -55,6 +57,7 @@ concept team_of = requires(index n) {
     {
         Team::max(n, [](auto lane) { return lane.load(static_cast<const T*>(nullptr)); })
         } -> std::convertible_to<T>;
+    Team::once([] {});
 };
 
 /// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on

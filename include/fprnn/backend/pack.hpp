@@ -187,6 +187,10 @@ struct pack_team {
         });
         return taint.sum() == T(0) ? Eigen::internal::predux_max(largest.p) : std::numeric_limits<T>::quiet_NaN();
     }
+    template <class Body>
+    static void once(Body&& body) {
+        body();
+    }
 
 private:
     /// A register folded until it has at most four numbers.

@@ -45,6 +45,10 @@ struct serial_team {
         }
         return largest;
     }
+    template <class Body>
+    FPRNN_BOTH static void once(Body&& body) {
+        body();
+    }
 };
 
 /// Plain loops on one thread: the oracle that every other backend is tested against.

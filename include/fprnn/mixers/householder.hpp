@@ -40,8 +40,11 @@ struct householder_mixer {
             const T* u = raw[0] + i * D;
             T* unit = q + i * D;
             Team::each(D, [&](auto lane) { lane.store(unit, chain::silu_function::value(lane.load(u))); });
-            q[R * D + R + i] = l2_normalise_function::value<Team>(D, static_cast<const T*>(unit), unit);
-            q[R * D + i] = T(Scale) * chain::sigmoid_function::value(raw[1][i]);
+            const T scale = l2_normalise_function::value<Team>(D, static_cast<const T*>(unit), unit);
+            Team::once([&] {
+                q[R * D + R + i] = scale;
+                q[R * D + i] = T(Scale) * chain::sigmoid_function::value(raw[1][i]);
+            });
         }
     }
 
@@ -61,7 +64,7 @@ struct householder_mixer {
                 lane.add(raw_bar[0] + i * D, x_bar * chain::silu_function::slope(lane.load(u), {}));  // of u alone
             });
             const T sigma = chain::sigmoid_function::value(raw[1][i]);
-            raw_bar[1][i] += q_bar[R * D + i] * T(Scale) * sigma * (T(1) - sigma);
+            Team::once([&] { raw_bar[1][i] += q_bar[R * D + i] * T(Scale) * sigma * (T(1) - sigma); });
         }
     }
 
@@ -118,7 +121,7 @@ struct householder_mixer {
                 const auto x = lane.load(u);
                 return small_array{x * lane.load(before), x * lane.load(g)};
             });
-            q_bar[R * D + i] -= sums[0] * sums[1];
+            Team::once([&] { q_bar[R * D + i] -= sums[0] * sums[1]; });
             const T by_d = -alpha * sums[1], by_g = -alpha * sums[0];
             Team::each(D, [&](auto lane) {
                 using V = decltype(lane.load(u));

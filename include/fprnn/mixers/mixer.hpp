@@ -24,6 +24,9 @@ namespace fprnn {
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
+/// Channels are read and written in Team::each and Team::sum, and what belongs to no channel is written in Team::once; a mixer
+/// of plain loops is one for the CPU alone.
+///
 /// In an expression it is mixer_node<M, Maps...>, see householder in fprnn/expression/mixers.hpp. check_mixer<M>() in
 /// fprnn/mixers/check_mixer.hpp says whether all of this holds.
 template <class M>

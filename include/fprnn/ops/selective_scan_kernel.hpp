@@ -179,8 +179,10 @@ FPRNN_BOTH void selective_scan_back_token(index N, index D, const T* A, const T*
             lane.add(A_bar + n * D, -step * through_decay);
             return small_array<V, 2>{y * (decayed + V(bn) * in), G * in};
         });
-        c_bar[n] += sums[0];
-        b_bar[n] += sums[1];
+        Team::once([&] {
+            c_bar[n] += sums[0];
+            b_bar[n] += sums[1];
+        });
     }
     Team::each(D, [&](auto lane) {
         const auto g = lane.load(through_b);

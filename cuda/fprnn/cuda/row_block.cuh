@@ -4,19 +4,21 @@
 
 #include <cub/block/block_reduce.cuh>
 
-/// A block of threads executes one row: thread i owns the channels i, i + Threads, i + 2·Threads … of every array of the
-/// row, so a body that loads what an earlier body of the same row stored needs no barrier. Sums run in one fixed order:
-/// each thread over its channels, then CUB's tree over the threads. All threads receive them.
+namespace fprnn::cuda {
+
+/// A thread block executes one row (concept team_of): thread i owns the channels i, i + Threads, i + 2·Threads … of every array
+/// of the row, so a body that loads what an earlier body of the same row stored needs no barrier. Sums run in one fixed
+/// order: each thread over its channels, then CUB's tree over the threads. All threads receive them.
 template <class T, int Threads>
-struct block_team {
+struct row_block {
     template <class Body>
-    __device__ static void each(fprnn::index channels, Body&& body) {
-        for (fprnn::index i = threadIdx.x; i < channels; i += Threads) body(fprnn::scalar_lane<T>{i});
+    __device__ static void each(index channels, Body&& body) {
+        for (index i = threadIdx.x; i < channels; i += Threads) body(scalar_lane<T>{i});
     }
 
     template <std::size_t K, class Body>
-    __device__ static fprnn::small_array<T, K> sum(fprnn::index channels, Body&& body) {
-        fprnn::small_array<T, K> total{};
+    __device__ static small_array<T, K> sum(index channels, Body&& body) {
+        small_array<T, K> total{};
         each(channels, [&](auto lane) {
             const auto part = body(lane);
             for (std::size_t k = 0; k < K; ++k) total[k] += part[k];
@@ -27,11 +29,11 @@ struct block_team {
 
     /// NaN when one of the channels is not finite.
     template <class Body>
-    __device__ static T max(fprnn::index channels, Body&& body) {
+    __device__ static T max(index channels, Body&& body) {
         T largest = -INFINITY, taint = 0;  // 0 · x is NaN for every x that is not finite
         each(channels, [&](auto lane) {
             const T x = body(lane);
-            largest = fprnn::math::maximum(largest, x);
+            largest = math::maximum(largest, x);
             taint += x * T(0);
         });
         taint = reduce(taint, addition{});
@@ -39,12 +41,19 @@ struct block_team {
         return taint == T(0) ? largest : T(NAN);
     }
 
+    template <class Body>
+    __device__ static void once(Body&& body) {
+        __syncthreads();
+        if (threadIdx.x == 0) body();
+        __syncthreads();
+    }
+
 private:
     struct addition {
         __device__ T operator()(T a, T b) const { return a + b; }
     };
     struct larger {
-        __device__ T operator()(T a, T b) const { return fprnn::math::maximum(a, b); }
+        __device__ T operator()(T a, T b) const { return math::maximum(a, b); }
     };
 
     template <class Operation>
@@ -60,3 +69,5 @@ private:
         return everywhere;
     }
 };
+
+}  // namespace fprnn::cuda
