@@ -4,11 +4,15 @@
 // A body that calls host code is an error here, wherever it would only be a warning.
 #pragma nv_diag_error 20011, 20012, 20013, 20014, 20015
 
+#include <fprnn/cuda/block.cuh>
 #include <fprnn/cuda/row_block.cuh>
+#include <fprnn/cuda/selective_scan_kernel.hpp>
 
 #include <fprnn/ops/scan.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
 #include <fprnn/program/lowering.hpp>
+
+#include <cuda_bf16.h>
 
 #include <string_view>
 
@@ -83,6 +87,12 @@ __global__ void selective_scan_back_token(index N, index D, const T* A, const T*
     kernel::selective_scan_back_token<team<T>>(N, D, A, delta + at, b + at_n, c + at_n, u + at, H + state, y_bar + at,
                                                H_bar + state, A_bar + state, delta_bar + at, b_bar + at_n, c_bar + at_n,
                                                u_bar + at, work + 2 * at);
+}
+
+/// States in registers, a block a tile.
+template <int N, int Items, class T, class S>
+__global__ void __launch_bounds__(threads) selective_scan_states(cuda::selective_scan_sequences<T, S> s) {
+    cuda::selective_scan_tile<threads, N, Items>(cuda::block{}, blockIdx.x, s);
 }
 
 template <class M, class T>
@@ -248,6 +258,11 @@ void launch(index B, index T, index D, index N, const float* in, float* out) {
     selective_scan_value<<<sequences, threads>>>(shape, in, in, in, in, in, out, out);
     selective_scan_back_input<<<sequences, threads>>>(shape, in, in, in, in, in, out, out);
     selective_scan_back_token<<<rows, threads>>>(N, D, in, in, in, in, in, in, in, out, out, out, out, out, out, out);
+
+    selective_scan_states<16, 8><<<sequences, threads>>>(cuda::selective_scan_sequences<float, float>{B, T, D, N});
+    selective_scan_states<16, 8>
+        <<<sequences, threads>>>(cuda::selective_scan_sequences<__nv_bfloat16, float>{B, T, D, N});
+    selective_scan_states<16, 4><<<sequences, threads>>>(cuda::selective_scan_sequences<double, double>{B, T, D, N});
 
     norm_value<layer_norm_function><<<rows, threads>>>(D, in, in, in, out);
     norm_value<rms_norm_function><<<rows, threads>>>(D, in, in, in, out);

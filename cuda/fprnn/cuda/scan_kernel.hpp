@@ -76,17 +76,6 @@ FPRNN_BOTH const affine<S>* scan_rows(const Team& team, int width, affine<S> x, 
     return to;
 }
 
-/// body(i) for i below `count`, which is nearly always Items: that case has no branches, so that all loads are under way
-/// before the first is used.
-template <int Items, class Body>
-FPRNN_BOTH void each_item(int count, Body&& body) {
-    if (count == Items) {
-        FPRNN_UNROLL for (int i = 0; i < Items; ++i) body(i);
-    } else {
-        FPRNN_UNROLL for (int i = 0; i < Items; ++i) if (i < count) body(i);
-    }
-}
-
 }  // namespace detail
 
 /// Bytes of shared memory that a team of `threads` needs.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/host_device.hpp>
 #include <fprnn/core/shape.hpp>
 
 #include <concepts>
@@ -42,3 +43,18 @@ concept team = requires(const Team& t, counter& c, flag& f) {
 #else
 #define FPRNN_UNROLL
 #endif
+
+namespace fprnn::cuda::detail {
+
+/// body(i) for i below `count`, which is nearly always Items: that case has no branches, so that all loads are under way
+/// before the first is used.
+template <int Items, class Body>
+FPRNN_BOTH void each_item(int count, Body&& body) {
+    if (count == Items) {
+        FPRNN_UNROLL for (int i = 0; i < Items; ++i) body(i);
+    } else {
+        FPRNN_UNROLL for (int i = 0; i < Items; ++i) if (i < count) body(i);
+    }
+}
+
+}  // namespace fprnn::cuda::detail

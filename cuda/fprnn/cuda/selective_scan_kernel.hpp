@@ -1,0 +1,130 @@
+#pragma once
+
+#include <fprnn/cuda/team.hpp>
+#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/selective_scan_kernel.hpp>
+
+#include <algorithm>
+
+/// The selective scan over [B,T,D], its states in registers.                      (docs/decisions/0013-selective-scan-on-a-gpu.md)
+namespace fprnn::cuda {
+
+/// H_t = λ_t ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ with λ_t = exp(−exp(ω) ⊙ Δ_t), and y_t = (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU(z_t).
+///                                                                                        (eq. mamba, app. mamba-definition)
+/// T is how numbers are stored, S how they are computed. `skip`, D [channels], and `gate`, z [B,T,D], are left out when they are null;
+/// carry_in and carry_out are [B,N,D], or null; `softplus` takes Δ_t = softplus(delta_t). y may be delta, u or gate.
+template <class T, class S>
+struct selective_scan_sequences {
+    index sequences, tokens, channels, states;
+    const T *delta, *omega, *b, *c, *u, *carry_in, *skip, *gate;
+    bool softplus;
+    T *y, *carry_out;
+};
+
+/// Teams of `threads` take that many neighbouring channels of a sequence each: so many tiles.
+template <class T, class S>
+index selective_scan_tiles(const selective_scan_sequences<T, S>& s, int threads) {
+    return checked_product(s.sequences, s.channels / threads + (s.channels % threads != 0), "selective_scan");
+}
+
+/// b and c of `Items` tokens, twice: of those that are computed, and of the next.
+template <class S, int N, int Items>
+constexpr std::size_t selective_scan_shared_bytes = 4 * std::size_t(N) * Items * sizeof(S);
+
+namespace detail {
+
+/// What a thread loads of `Items` tokens long before it computes them: its channel, and its share of what all channels need.
+template <class T, int Threads, int N, int Items>
+struct selective_scan_rows {
+    static constexpr int shares = (Items * N + Threads - 1) / Threads;
+    T delta[Items], u[Items], gate[Items], b[shares], c[shares];
+};
+
+}  // namespace detail
+
+/// Scans one tile from its first token to its last. A thread owns a channel and its states, at most N; b and c come from memory
+/// once for all channels of the team.
+template <int Threads, int N, int Items, team Team, class T, class S>
+FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selective_scan_sequences<T, S>& s) {
+    using math::exp, math::exp2;
+    using rows = detail::selective_scan_rows<T, Threads, N, Items>;
+    const index bands = s.channels / Threads + (s.channels % Threads != 0);
+    const index sequence = tile / bands, channel = tile % bands * Threads + team.rank();
+    const bool mine = channel < s.channels;
+    const index start = sequence * s.tokens * s.channels + channel, start_n = sequence * s.tokens * s.states;
+
+    S rate[N], h[N];
+    const auto state = [&](int n) { return (sequence * s.states + n) * s.channels + channel; };
+    FPRNN_UNROLL for (int n = 0; n < N; ++n) {
+        const bool there = mine && n < s.states;
+        rate[n] = there ? kernel::decay_rate<S>(exp(static_cast<S>(s.omega[n * s.channels + channel]))) : S(0);
+        h[n] = there && s.carry_in ? static_cast<S>(s.carry_in[state(n)]) : S(0);
+    }
+    const S skip = mine && s.skip ? static_cast<S>(s.skip[channel]) : S(0);
+
+    const auto tokens_from = [&](index first) {
+        const index left = s.tokens - first;
+        return left < Items ? static_cast<int>(left) : Items;
+    };
+    const auto load = [&](index first, rows& to) {
+        const int count = tokens_from(first);
+        if (mine)
+            detail::each_item<Items>(count, [&](int i) {
+                const index at = start + (first + i) * s.channels;
+                to.delta[i] = s.delta[at];
+                to.u[i] = s.u[at];
+                if (s.gate) to.gate[i] = s.gate[at];
+            });
+        FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
+            const int i = k * Threads + team.rank(), t = i / N, n = i % N;
+            const bool there = t < count && n < s.states;
+            const index at = start_n + (first + t) * s.states + n;
+            to.b[k] = there ? s.b[at] : T(0);
+            to.c[k] = there ? s.c[at] : T(0);
+        }
+    };
+    auto* const shared = static_cast<S*>(team.shared());  // [2, tokens, b and c, N]
+    const auto stage = [&](int half, const rows& from) {
+        FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
+            const int i = k * Threads + team.rank(), t = i / N, n = i % N;
+            if (i >= Items * N) continue;
+            S* to = shared + (half * Items + t) * 2 * N + n;
+            to[0] = static_cast<S>(from.b[k]);
+            to[N] = static_cast<S>(from.c[k]);
+        }
+    };
+
+    rows now;
+    load(0, now);
+    team.barrier();  // of the tile before, all has been read
+    stage(0, now);
+    int half = 0;
+    for (index first = 0; first < s.tokens; first += Items, half = 1 - half) {
+        team.barrier();
+        rows next;
+        const bool more = first + Items < s.tokens;
+        if (more) load(first + Items, next);
+        if (mine)
+            detail::each_item<Items>(tokens_from(first), [&](int i) {
+                const S *b = shared + (half * Items + i) * 2 * N, *c = b + N;
+                S step = static_cast<S>(now.delta[i]);
+                if (s.softplus) step = chain::softplus_function::value(step);
+                const S u = static_cast<S>(now.u[i]), input = step * u;
+                S y = skip * u;
+                FPRNN_UNROLL for (int n = 0; n < N; ++n) {
+                    h[n] = exp2(rate[n] * step) * h[n] + b[n] * input;
+                    y += c[n] * h[n];
+                }
+                if (s.gate) y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
+                s.y[start + (first + i) * s.channels] = static_cast<T>(y);
+            });
+        if (more) {
+            stage(1 - half, next);
+            now = next;
+        }
+    }
+    if (mine && s.carry_out)
+        FPRNN_UNROLL for (int n = 0; n < N; ++n) if (n < s.states) s.carry_out[state(n)] = static_cast<T>(h[n]);
+}
+
+}  // namespace fprnn::cuda

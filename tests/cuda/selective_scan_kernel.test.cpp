@@ -1,0 +1,112 @@
+#include <fprnn/cuda/selective_scan_kernel.hpp>
+
+#include <fprnn/ops/selective_scan.hpp>
+
+#include <cuda/host_team.hpp>
+#include <ops/checks.hpp>
+
+namespace {
+
+using checks::random;
+using fprnn::index;
+using fprnn::shape;
+using fprnn::tensor;
+namespace cuda = fprnn::cuda;
+
+/// What an expression has around the scan.
+struct around {
+    bool carry = false, softplus = false, skip = false, gate = false;
+};
+
+/// Arguments of [B,T,D] and N states, and what the eager operation makes of them.
+template <class T>
+struct problem {
+    index B, tokens, D, N;
+    around with;
+    tensor<T> delta, omega, b, c, u, carry, skip, gate;
+    fprnn::selective_scan_value<T> expected;
+
+    problem(const shape& s, index states, around w)
+        : B(s[0]),
+          tokens(s[1]),
+          D(s[2]),
+          N(states),
+          with(w),
+          delta(random<T>(s, 1)),
+          omega(random<T>({N, D}, 2, 0.5)),
+          b(random<T>({B, tokens, N}, 3)),
+          c(random<T>({B, tokens, N}, 4)),
+          u(random<T>(s, 5)) {
+        if (!with.softplus)
+            for (T& x : delta) x = std::abs(x);
+        if (with.carry) carry = random<T>({B, N, D}, 6);
+        if (with.skip) skip = random<T>({D}, 7);
+        if (with.gate) gate = random<T>(s, 8);
+        const auto step = with.softplus ? fprnn::softplus(delta) : delta;
+        expected = fprnn::selective_scan(step, omega, b, c, u, carry);
+        const auto open = with.gate ? fprnn::silu(gate) : tensor<T>();
+        for (index i = 0; i < expected.y.size(); ++i) {
+            if (with.skip) expected.y[i] += skip[i % D] * u[i];
+            if (with.gate) expected.y[i] *= open[i];
+        }
+    }
+
+    template <int Threads, int Most, int Items>
+    void check() const {
+        tensor<T> y(u.shape()), H({B, N, D});
+        const cuda::selective_scan_sequences<T, T> s{
+            .sequences = B,
+            .tokens = tokens,
+            .channels = D,
+            .states = N,
+            .delta = delta.data(),
+            .omega = omega.data(),
+            .b = b.data(),
+            .c = c.data(),
+            .u = u.data(),
+            .carry_in = with.carry ? carry.data() : nullptr,
+            .skip = with.skip ? skip.data() : nullptr,
+            .gate = with.gate ? gate.data() : nullptr,
+            .softplus = with.softplus,
+            .y = y.data(),
+            .carry_out = H.data(),
+        };
+        const index tiles = cuda::selective_scan_tiles(s, Threads);
+        host::launch(1, Threads, cuda::selective_scan_shared_bytes<T, Most, Items>, [&](const host::team& team) {
+            for (index tile = 0; tile < tiles; ++tile) cuda::selective_scan_tile<Threads, Most, Items>(team, tile, s);
+        });
+        CHECK(checks::ulps(y, expected.y) <= 16);
+        CHECK(checks::ulps(H, expected.H) <= 16);
+    }
+};
+
+TEST_CASE_TEMPLATE("cuda selective scan: the kernel is equivalent to the eager operation, at every ragged edge", T,
+                   float, double) {
+    for (const shape& s : {shape{1, 1, 1}, shape{2, 5, 3}, shape{3, 17, 8}, shape{2, 8, 9}, shape{1, 40, 33}})
+        for (index N : {1, 3, 4}) {
+            CAPTURE(s.to_string());
+            CAPTURE(N);
+            const problem<T> p(s, N, {.carry = N != 3});
+            p.template check<1, 4, 3>();
+            p.template check<3, 4, 4>();
+            p.template check<8, 4, 8>();
+            p.template check<8, 16, 1>();
+        }
+    problem<T>({2, 19, 40}, 16, {.carry = true}).template check<32, 16, 8>();
+}
+
+TEST_CASE("cuda selective scan: softplus, skip and gate are fused where they are asked for") {
+    for (int i = 0; i < 16; ++i) {
+        CAPTURE(i);
+        problem<double>({2, 7, 5}, 4, {(i & 1) != 0, (i & 2) != 0, (i & 4) != 0, (i & 8) != 0}).check<4, 4, 3>();
+    }
+}
+
+TEST_CASE("cuda selective scan: without sequences nothing is done, without tokens the carry goes through") {
+    problem<float>({0, 4, 3}, 4, {}).check<4, 4, 3>();
+    problem<float>({2, 0, 3}, 4, {.carry = true}).check<4, 4, 3>();
+    problem<float>({2, 4, 0}, 4, {}).check<4, 4, 3>();
+    problem<float>({2, 4, 3}, 0, {.skip = true}).check<4, 4, 3>();
+}
+
+}  // namespace
