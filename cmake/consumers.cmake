@@ -68,7 +68,7 @@ fprnn_bare_test(single_header fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${CMAKE_
 fprnn_bare_test(single_header_clang fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${FPRNN_CLANGXX}" -std=c++20 -O1)
 
 # With the flag that lets compilers calculate as with real numbers.
-fprnn_consumer_test(fast_math "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" -c "\"$@\" && '${staged}/fast'" fast_math
+fprnn_consumer_test(fast_math "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" -c "mkdir -p '${staged}' && \"$@\" && '${staged}/fast'" fast_math
     "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 -ffast-math "-I${PROJECT_SOURCE_DIR}/include" ${bare_flags}
     "${consumers}/fast_math.cpp" -o "${staged}/fast")
 
