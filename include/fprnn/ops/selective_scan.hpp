@@ -55,10 +55,7 @@ buffer<T> decay_rates(view<const T> omega, const channel_blocks<T>& blocks) {
         T* to = A.data() + blocks.N * blocks[k].first;
         blocks.for_each(blocks[k], [&](index from, index at) { to[at] = omega[from]; });
     }
-    Team::each(omega.size(), [&](auto lane) {
-        using math::exp;
-        lane.store(A.data(), exp(lane.load(A.data())));
-    });
+    kernel::exponentials<Team>(omega.size(), A.data());
     return A;
 }
 

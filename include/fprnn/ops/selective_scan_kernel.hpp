@@ -19,6 +19,13 @@ struct selective_scan_shape {
     index stride, state_stride;
 };
 
+/// x = e^x of n numbers: A of ω.
+template <class Team, class T>
+FPRNN_BOTH void exponentials(index n, T* x) {
+    using math::exp;
+    Team::each(n, [&](auto lane) { lane.store(x, exp(lane.load(x))); });
+}
+
 /// −Δ log₂e: λ = 2^(A ⊙ rate).
 template <class T, class V>
 FPRNN_BOTH inline V decay_rate(V step) {

@@ -1,0 +1,127 @@
+// Where CUDA's headers are: the operation as a user calls it, over a runtime and a kernel of the host.
+#if __has_include(<cuda_runtime_api.h>)
+
+#include "fake_runtime.hpp"
+#include "host_team.hpp"
+
+#include <fprnn/cuda/selective_scan.hpp>
+#include <fprnn/ops/selective_scan.hpp>
+
+#include <ops/checks.hpp>
+
+namespace fprnn::cuda::detail {
+
+// As many threads as a host bears.
+template <>
+constexpr int selective_scan_threads<float> = 8;
+template <>
+constexpr int selective_scan_threads<double> = 5;
+
+template <int Threads, int N, int Items, class T, class S>
+void selective_scan_start(const device&, index tiles, const selective_scan_sequences<T, S>& s) {
+    host::launch(1, Threads, selective_scan_shared_bytes<S, N, Items>, [&](const host::team& team) {
+        for (index tile = 0; tile < tiles; ++tile) selective_scan_tile<Threads, N, Items>(team, tile, s);
+    });
+}
+
+}  // namespace fprnn::cuda::detail
+
+namespace {
+
+using checks::random;
+using fprnn::argument_error;
+using fprnn::index;
+using fprnn::shape;
+using fprnn::tensor;
+namespace cuda = fprnn::cuda;
+
+template <class T>
+void check_equivalent(const shape& s, index N, bool carries) {
+    INFO(s.to_string(), ", N = ", N);
+    const cuda::device gpu;
+    const auto delta = random<T>(s, 1, 0.3, 0.5), u = random<T>(s, 2), omega = random<T>({N, s[2]}, 3, 0.3);
+    const auto b = random<T>({s[0], s[1], N}, 4), c = random<T>({s[0], s[1], N}, 5);
+    const auto H = carries ? random<T>({s[0], N, s[2]}, 6) : tensor<T>();
+    const auto expected = fprnn::selective_scan(delta, omega, b, c, u, H);
+    const auto got = cuda::selective_scan(copy(gpu, delta), copy(gpu, omega), copy(gpu, b), copy(gpu, c), copy(gpu, u),
+                                          carries ? copy(gpu, H) : cuda::tensor<T>());
+    CHECK(checks::ulps(copy_to_host(got.y), expected.y) <= 32);
+    CHECK(checks::ulps(copy_to_host(got.H), expected.H) <= 32);
+}
+
+TEST_CASE(
+    "cuda selective scan: the operation is equivalent to the host's for any number of states, and leaves no memory") {
+    fake::state = {};
+    for (index N : {1, 4, 5, 8, 16, 17, 32, 33, 64}) check_equivalent<float>({2, 9, 11}, N, N % 2 == 0);
+    for (index N : {3, 8, 9, 16, 32}) check_equivalent<double>({1, 6, 7}, N, N % 2 == 0);
+    check_equivalent<float>({2, 0, 3}, 4, true);
+    check_equivalent<float>({0, 3, 3}, 4, true);
+    check_equivalent<float>({2, 3, 0}, 4, true);
+    CHECK(fake::state.memory.empty());
+}
+
+TEST_CASE("cuda selective scan: skip, gate and softplus reach the kernel") {
+    fake::state = {};
+    const cuda::device gpu;
+    const shape s{1, 4, 3}, n{1, 4, 2};
+    const auto x = random<double>(s, 1), omega = random<double>({2, 3}, 2), b = random<double>(n, 3),
+               D = random<double>({3}, 4), z = random<double>(s, 5);
+    const auto gpu_x = copy(gpu, x), gpu_b = copy(gpu, b), gpu_D = copy(gpu, D), gpu_z = copy(gpu, z);
+    const auto got = copy_to_host(cuda::selective_scan(gpu_x, copy(gpu, omega), gpu_b, gpu_b, gpu_x, {},
+                                                       {.skip = &gpu_D, .gate = &gpu_z, .softplus = true})
+                                      .y);
+    auto expected = fprnn::selective_scan(fprnn::softplus(x), omega, b, b, x).y;
+    const auto open = fprnn::silu(z);
+    for (index i = 0; i < x.size(); ++i) expected[i] = (expected[i] + D[i % 3] * x[i]) * open[i];
+    CHECK(checks::ulps(got, expected) <= 16);
+}
+
+TEST_CASE("cuda selective scan: whichever call fails, its name is in the error, and no memory is left behind") {
+    fake::state = {};
+    const cuda::device gpu;
+    const auto x = copy(gpu, random<float>({1, 5, 3}, 1)), omega = copy(gpu, random<float>({2, 3}, 2)),
+               b = copy(gpu, random<float>({1, 5, 2}, 3));
+    const auto before = fake::state.memory.size();
+    int call = 0;
+    for (;; ++call) {
+        fake::state.calls = 0, fake::state.failing = call, fake::state.failed.clear();
+        try {
+            (void)cuda::selective_scan(x, omega, b, b, x);
+            break;
+        } catch (const cuda::error& e) {
+            INFO(e.what());
+            CHECK(std::string(e.what()).find(fake::state.failed) == 0);
+        }
+        CHECK(fake::state.memory.size() == before);
+    }
+    CHECK(fake::state.failed.empty());
+    CHECK(call >= 2);  // y and H
+}
+
+TEST_CASE("cuda selective scan: shapes that do not match, too many states and several devices are named") {
+    fake::state = {};
+    const cuda::device gpu(0), other(1);
+    const auto on = [](const cuda::device& d, const shape& s) { return cuda::tensor<float>(d, s); };
+    const auto x = on(gpu, {4, 8, 16}), omega = on(gpu, {2, 16}), b = on(gpu, {4, 8, 2});
+    const auto says = [&](const char* what, const auto& delta, const auto& w, const auto& beta, const auto& c,
+                          const auto& u, const cuda::tensor<float>& H = {},
+                          const cuda::selective_scan_around<float>& around = {}) {
+        CHECK_THROWS_WITH_AS(cuda::selective_scan(delta, w, beta, c, u, H, around), what, argument_error);
+    };
+    const auto wrong = on(gpu, {4, 8, 15});
+    says("selective_scan: delta is [4,8,15] but u is [4,8,16]", wrong, omega, b, b, x);
+    says("selective_scan: u must be [B,T,D], got [2,16]", x, omega, b, b, omega);
+    says("selective_scan: omega must be [2,16], got [2,15]", x, on(gpu, {2, 15}), b, b, x);
+    says("selective_scan: b must be [4,8,2], got [4,8,15]", x, omega, wrong, b, x);
+    says("selective_scan: c must be [4,8,2], got [4,8,15]", x, omega, b, wrong, x);
+    says("selective_scan: H must be [4,2,16], got [4,8,15]", x, omega, b, b, x, wrong);
+    says("selective_scan: skip must be [16], got [2,16]", x, omega, b, b, x, {}, {.skip = &omega});
+    says("selective_scan: gate is [4,8,15] but u is [4,8,16]", x, omega, b, b, x, {}, {.gate = &wrong});
+    says("selective_scan: N = 65 states, at most 64 fit the registers of a thread", x, on(gpu, {65, 16}),
+         on(gpu, {4, 8, 65}), on(gpu, {4, 8, 65}), x);
+    says("selective_scan: b is on GPU 1 but u is on GPU 0", x, omega, on(other, {4, 8, 2}), b, x);
+}
+
+}  // namespace
+
+#endif

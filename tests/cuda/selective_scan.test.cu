@@ -1,0 +1,72 @@
+#include "gpu_main.hpp"
+
+#include <fprnn/core/random.hpp>
+#include <fprnn/cuda/selective_scan.cuh>
+#include <fprnn/ops/selective_scan.hpp>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+namespace {
+
+using fprnn::index;
+using fprnn::shape;
+using fprnn::tensor;
+namespace cuda = fprnn::cuda;
+
+template <class T>
+tensor<T> random(const shape& s, std::uint64_t stream, double deviation = 1, double mean = 0) {
+    const fprnn::random_stream numbers({7}, stream);
+    tensor<T> x(s);
+    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(mean + deviation * numbers.normal(i));
+    return x;
+}
+
+/// Within 64 ε of the largest number: the device's exponentials have other roundings.
+template <class T>
+bool near(const tensor<T>& a, const tensor<T>& b) {
+    REQUIRE(a.shape() == b.shape());
+    T largest = 0, difference = 0;
+    for (index i = 0; i < a.size(); ++i) {
+        largest = std::max(largest, std::abs(b[i]));
+        difference = std::max(difference, std::abs(a[i] - b[i]));
+    }
+    return difference <= 64 * std::numeric_limits<T>::epsilon() * largest;
+}
+
+template <class T>
+void check_equivalent(const shape& s, index N) {
+    INFO(s.to_string(), ", N = ", N);
+    const cuda::device gpu;
+    const auto delta = random<T>(s, 1), u = random<T>(s, 2), omega = random<T>({N, s[2]}, 3, 0.3);
+    const auto b = random<T>({s[0], s[1], N}, 4), c = random<T>({s[0], s[1], N}, 5), H = random<T>({s[0], N, s[2]}, 6);
+    const auto D = random<T>({s[2]}, 7), z = random<T>(s, 8);
+    auto expected = fprnn::selective_scan(fprnn::softplus(delta), omega, b, c, u, H);
+    const auto open = fprnn::silu(z);
+    for (index i = 0; i < u.size(); ++i) expected.y[i] = (expected.y[i] + D[i % s[2]] * u[i]) * open[i];
+
+    const auto gpu_delta = copy(gpu, delta), gpu_u = copy(gpu, u), gpu_omega = copy(gpu, omega), gpu_b = copy(gpu, b),
+               gpu_c = copy(gpu, c), gpu_H = copy(gpu, H), gpu_D = copy(gpu, D), gpu_z = copy(gpu, z);
+    const auto run = [&] {
+        return cuda::selective_scan(gpu_delta, gpu_omega, gpu_b, gpu_c, gpu_u, gpu_H,
+                                    {.skip = &gpu_D, .gate = &gpu_z, .softplus = true});
+    };
+    const auto got = run(), again = run();
+    const auto y = copy_to_host(got.y), y_again = copy_to_host(again.y);
+    CHECK(near(y, expected.y));
+    CHECK(near(copy_to_host(got.H), expected.H));
+    CHECK((y.empty() || std::memcmp(y.data(), y_again.data(), static_cast<std::size_t>(y.size()) * sizeof(T)) == 0));
+}
+
+TEST_CASE("cuda selective scan: it is equivalent to the host's, with the same bits every time") {
+    for (index N : {1, 4, 7, 16, 33, 64}) {
+        check_equivalent<float>({2, 19, 5}, N);
+        check_equivalent<float>({3, 64, 300}, N);
+    }
+    for (index N : {1, 16, 32}) check_equivalent<double>({2, 21, 130}, N);
+    check_equivalent<float>({2, 0, 5}, 4);
+    check_equivalent<float>({0, 3, 5}, 4);
+}
+
+}  // namespace
