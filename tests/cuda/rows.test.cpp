@@ -34,7 +34,7 @@ void check() {
                 CAPTURE(D);
                 CAPTURE(threads);
                 CAPTURE(i);
-                CHECK(checks::ulps(together[i], alone[i]) <= 16);
+                CHECK(checks::ulps(together[i], alone[i]) <= 6);
             }
         }
     }

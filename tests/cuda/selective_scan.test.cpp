@@ -45,8 +45,8 @@ void check_equivalent(const shape& s, index N, bool carries) {
     const auto expected = fprnn::selective_scan(delta, omega, b, c, u, H);
     const auto got = cuda::selective_scan(copy(gpu, delta), copy(gpu, omega), copy(gpu, b), copy(gpu, c), copy(gpu, u),
                                           carries ? copy(gpu, H) : cuda::tensor<T>());
-    CHECK(checks::ulps(copy_to_host(got.y), expected.y) <= 32);
-    CHECK(checks::ulps(copy_to_host(got.H), expected.H) <= 32);
+    CHECK(checks::ulps(copy_to_host(got.y), expected.y) <= 2);
+    CHECK(checks::ulps(copy_to_host(got.H), expected.H) <= 2);
 }
 
 TEST_CASE(
@@ -73,7 +73,7 @@ TEST_CASE("cuda selective scan: skip, gate and softplus reach the kernel") {
     auto expected = fprnn::selective_scan(fprnn::softplus(x), omega, b, b, x).y;
     const auto open = fprnn::silu(z);
     for (index i = 0; i < x.size(); ++i) expected[i] = (expected[i] + D[i % 3] * x[i]) * open[i];
-    CHECK(checks::ulps(got, expected) <= 16);
+    CHECK(checks::ulps(got, expected) <= 2);
 }
 
 TEST_CASE("cuda selective scan: whichever call fails, its name is in the error, and no memory is left behind") {

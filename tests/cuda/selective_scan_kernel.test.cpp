@@ -75,8 +75,8 @@ struct problem {
         host::launch(1, Threads, cuda::selective_scan_shared_bytes<T, Most, Items>, [&](const host::team& team) {
             for (index tile = 0; tile < tiles; ++tile) cuda::selective_scan_tile<Threads, Most, Items>(team, tile, s);
         });
-        CHECK(checks::ulps(y, expected.y) <= 16);
-        CHECK(checks::ulps(H, expected.H) <= 16);
+        CHECK(checks::ulps(y, expected.y) <= 2);
+        CHECK(checks::ulps(H, expected.H) <= 2);
     }
 };
 
