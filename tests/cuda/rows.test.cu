@@ -1,6 +1,5 @@
 #include "gpu_main.hpp"
 
-#include <fprnn/core/random.hpp>
 #include <fprnn/cuda/launch.cuh>
 #include <fprnn/cuda/row_block.cuh>
 #include <fprnn/cuda/tensor.hpp>
@@ -37,9 +36,7 @@ void check(const cuda::device& gpu, index D) {
     std::vector<cuda::tensor<T>> device;
     pointers<T> on_host{}, on_device{};
     for (index n : Body::sizes(D)) {
-        const fprnn::random_stream random({7}, 10 + host.size());
-        tensor<T> x(shape{n});
-        for (index i = 0; i < n; ++i) x[i] = static_cast<T>(random.normal(i));
+        const auto x = gpu::random<T>(shape{n}, 10 + host.size());
         device.push_back(cuda::copy(gpu, x));
         host.push_back(x);
     }

@@ -1,6 +1,5 @@
 #include "gpu_main.hpp"
 
-#include <fprnn/core/random.hpp>
 #include <fprnn/cuda/scan.cuh>
 
 #include <cmath>
@@ -16,17 +15,10 @@ using fprnn::index;
 using fprnn::shape;
 using fprnn::tensor;
 using fprnn::update;
+using gpu::random;
 namespace cuda = fprnn::cuda;
 
 constexpr direction both[] = {direction::forward, direction::reversed};
-
-template <class T>
-tensor<T> random(const shape& s, std::uint64_t stream, double deviation = 1, double mean = 0) {
-    const fprnn::random_stream numbers({7}, stream);
-    tensor<T> x(s);
-    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(mean + deviation * numbers.normal(i));
-    return x;
-}
 
 template <class T>
 bool same_bits(const tensor<T>& a, const tensor<T>& b) {

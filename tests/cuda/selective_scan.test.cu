@@ -1,6 +1,5 @@
 #include "gpu_main.hpp"
 
-#include <fprnn/core/random.hpp>
 #include <fprnn/cuda/selective_scan.cuh>
 #include <fprnn/ops/selective_scan.hpp>
 
@@ -13,15 +12,8 @@ namespace {
 using fprnn::index;
 using fprnn::shape;
 using fprnn::tensor;
+using gpu::random;
 namespace cuda = fprnn::cuda;
-
-template <class T>
-tensor<T> random(const shape& s, std::uint64_t stream, double deviation = 1, double mean = 0) {
-    const fprnn::random_stream numbers({7}, stream);
-    tensor<T> x(s);
-    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(mean + deviation * numbers.normal(i));
-    return x;
-}
 
 /// Within 64 ε of the largest number: the device's exponentials have other roundings.
 template <class T>
