@@ -40,8 +40,9 @@ auto fp_mamba_without_mixing() {
     using namespace fprnn::symbols;
     auto u = fprnn::rms_norm<"norm">(in);
     auto x = fprnn::linear<"x">(u);
-    auto Q = fprnn::mixer_node<identity_mixer,
-                               fprnn::parameter_node<"unused", fprnn::fixed_width<1>, fprnn::start::constant<1>>>{};
+    auto Q =
+        fprnn::mixer_node<identity_mixer, fprnn::parameter_node<fprnn::fixed_string("unused"), fprnn::fixed_width<1>,
+                                                                fprnn::start::constant<1>>>{};
     auto delta = softplus(fprnn::affine<"delta", fprnn::d_inner, fprnn::start::softplus_step<1, 100>>(x));
     auto b = normalise(fprnn::linear<"b", fprnn::d_state>(x));
     auto c = normalise(fprnn::linear<"c", fprnn::d_state>(x));

@@ -13,10 +13,10 @@ using fprnn::index;
 using fprnn::tensor;
 
 template <int R>
-using constant_reflections =
-    fprnn::mixer_node<fprnn::householder_mixer<R>,
-                      fprnn::parameter_node<"Q.u", fprnn::times_width<R, fprnn::d_inner>, fprnn::start::constant<1>>,
-                      fprnn::parameter_node<"Q.alpha", fprnn::fixed_width<R>, fprnn::start::constant<0>>>;
+using constant_reflections = fprnn::mixer_node<
+    fprnn::householder_mixer<R>,
+    fprnn::parameter_node<fprnn::fixed_string("Q.u"), fprnn::times_width<R, fprnn::d_inner>, fprnn::start::constant<1>>,
+    fprnn::parameter_node<fprnn::fixed_string("Q.alpha"), fprnn::fixed_width<R>, fprnn::start::constant<0>>>;
 
 /// Λ and Q are parameters: λ = σ(0 x + bias), Q of constant vectors.
 template <int R>

@@ -88,7 +88,7 @@ struct softplus_step {
 }  // namespace start
 
 /// A learned vector, the same for every token.
-template <fixed_string Name, class Width, class Init>
+template <auto Name, class Width, class Init>
 struct parameter_node : node_tag {
     using width = Width;
     using operands = type_list<>;
@@ -100,7 +100,7 @@ template <class... E>
 inline constexpr bool are_sequences = (are_sequences<E> && ...);
 template <class E>
 inline constexpr bool are_sequences<E> = true;
-template <fixed_string Name, class Width, class Init>
+template <auto Name, class Width, class Init>
 inline constexpr bool are_sequences<parameter_node<Name, Width, Init>> = false;
 
 /// Nodes that look at rows of tokens inherit it.
@@ -144,7 +144,7 @@ struct parts_of<cat_node<E...>> {
 };
 
 /// W e, or W e + bias: "Name" [width, e's width] and "Name.bias" [width].
-template <fixed_string Name, class E, class Width, class BiasInit, class WeightInit>
+template <auto Name, class E, class Width, class BiasInit, class WeightInit>
 struct linear_node : detail::token_node<E> {
     using width = Width;
     using operands = typename parts_of<E>::type;
@@ -172,7 +172,7 @@ struct scan_node : detail::token_node<Lambda, U> {
 };
 
 /// y = cᵀH, H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ, with ω "Name.omega" [d_state, width]  (eq. mamba)
-template <fixed_string Name, class Delta, class B, class C, class U>
+template <auto Name, class Delta, class B, class C, class U>
 struct selective_scan_node : detail::token_node<Delta, B, C, U> {
     using width = typename U::width;
     using operands = type_list<Delta, B, C, U>;
@@ -180,7 +180,7 @@ struct selective_scan_node : detail::token_node<Delta, B, C, U> {
 };
 
 /// Layer norm or RMS norm over the channels: "Name.weight", "Name.bias".
-template <class Function, fixed_string Name, class E>
+template <class Function, auto Name, class E>
 struct norm_node : node_tag {
     using width = typename E::width;
     using operands = type_list<E>;

@@ -18,7 +18,7 @@ struct rule<previous_node> : plain_rule {
     static index width(const dims& d) { return d.d_inner; }
 };
 
-template <fixed_string Name, class W, class Init>
+template <auto Name, class W, class Init>
 struct rule<parameter_node<Name, W, Init>> : plain_rule {
     using node = parameter_node<Name, W, Init>;
     static constexpr bool broadcast = true;
