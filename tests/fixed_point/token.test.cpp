@@ -185,6 +185,7 @@ struct tile_of_tokens {
     }
     /// Tokens [first, last) of the tile; places without a token hold zeros.
     void iterate(index first, index last, int ell_max) {
+        std::fill(memory.begin(), memory.end(), 0.0);
         iteration tokens(count, memory.data());
         auto a_hat = a;
         for (index i = first; i < last; ++i)
@@ -195,6 +196,7 @@ struct tile_of_tokens {
                 tokens.expand(i, D, &q(i, 0), &a_hat(i, 0), &g(i, 0), gamma.data(), beta.data(), &result(i, 0));
     }
     void solve_adjoint(index first, index last) {
+        std::fill(memory.begin(), memory.end(), 0.0);
         backward tokens(count, memory.data());
         for (index i = first; i < last; ++i)
             tokens.reduce(i, D, &q(i, 0), compact(i), &a(i, 0), &g(i, 0), V.data(), hat.data(), gamma.data(),

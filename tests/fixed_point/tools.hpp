@@ -91,7 +91,7 @@ struct differentiated {
 template <class Root, class T, class Backend = eigen>
 differentiated<T> differentiate(const layer<Root>& l, const layer_parameters<T>& theta, const tensor<T>& x,
                                 const tensor<T>& y_bar, Backend backend = Backend{}) {
-    typename layer<Root>::template record<T> kept;
+    typename layer<Root>::template record<T, Backend> kept;
     differentiated<T> r;
     r.sol = l.template run<T>(theta.widths, theta.data(), x.view(), view<const T>{}, backend, &kept);
     r.x_bar = tensor<T>(x.shape());

@@ -12,10 +12,10 @@ using fprnn::status;
 template <class Steps>
 status outcome(int ell_max, Steps&& step) {
     fprnn::engine::watch<double> w(1e-4, ell_max);
-    for (int ell = 1; w.running(); ++ell) w.take(ell, {step(ell), step(ell), true});
-    fprnn::convergence all(1);
-    w.report(all, 0, 1);
-    return all.status[0];
+    for (int ell = 1; w.running(); ++ell) w.take({step(ell), step(ell), true});
+    fprnn::engine::tally all;
+    w.report(all, 1);
+    return all.status;
 }
 
 TEST_CASE("watch: orbits of any period are diverged, whatever l_max") {

@@ -36,6 +36,65 @@ struct weights_part {
 template <class T>
 using weights_parts = std::span<const std::type_identity_t<weights_part<T>>>;
 
+/// Rows of numbers that are `stride` apart: one that all share with a stride of 0, none where `data` is null.
+template <class T>
+struct strided {
+    T* data = nullptr;
+    index stride = 0;
+
+    FPRNN_BOTH T* operator[](index row) const { return data ? data + row * stride : nullptr; }
+    template <class U>
+        requires(std::is_same_v<U, const T> && !std::is_const_v<T>)
+    FPRNN_BOTH operator strided<U>() const { return {data, stride}; }
+};
+
+namespace detail {
+
+// What concepts call, by name: nvcc takes no generic lambda in a requirement.
+template <class T>
+struct store_what_is_loaded {
+    template <class Lane>
+    void operator()(Lane lane) const {
+        lane.prefetch(static_cast<const T*>(nullptr));
+        lane.store(static_cast<T*>(nullptr), lane.load(static_cast<const T*>(nullptr)));
+    }
+};
+template <class T>
+struct load {
+    template <class Lane>
+    auto operator()(Lane lane) const {
+        return lane.load(static_cast<const T*>(nullptr));
+    }
+};
+template <class T>
+struct load_one {
+    template <class Lane>
+    auto operator()(Lane lane) const {
+        return small_array{lane.load(static_cast<const T*>(nullptr))};
+    }
+};
+struct nothing {
+    void operator()() const {}
+};
+struct loop_body {
+    void operator()(index, index) const {}
+};
+struct row_body {
+    template <class Team>
+    void row(index, index) const {}
+};
+
+}  // namespace detail
+
+/// Where bodies of rows add to: rows of their own, or what belongs to whoever works on a row.
+template <class T>
+struct receiver {
+    strided<T> rows;
+    bool of_worker = false;
+
+    FPRNN_BOTH T* at(index row, index worker) const { return rows[of_worker ? worker : row]; }
+};
+
 /// A team executes one row of channels together: on the CPU a loop over packs, on a GPU a block of threads. Kernel
 /// bodies are written once against it; a body receives a lane, which loads and stores its share of the channels and may
 /// prefetch(p) what it will load soon.
@@ -46,23 +105,33 @@ using weights_parts = std::span<const std::type_identity_t<weights_part<T>>>;
 ///     team::once(body)          body() a single time, when all have come so far, and all go on when it is done: what is
 ///                               written of a row that is not a channel's
 template <class Team, class T>
-concept team_of = requires(index n) {
-    Team::each(n, [](auto lane) {
-        lane.prefetch(static_cast<const T*>(nullptr));
-        lane.store(static_cast<T*>(nullptr), lane.load(static_cast<const T*>(nullptr)));
-    });
-    {
-        Team::template sum<1>(n, [](auto lane) { return small_array{lane.load(static_cast<const T*>(nullptr))}; })[0]
-        } -> std::convertible_to<T>;
-    {
-        Team::max(n, [](auto lane) { return lane.load(static_cast<const T*>(nullptr)); })
-        } -> std::convertible_to<T>;
-    Team::once([] {});
+concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detail::load<T> load,
+                           detail::load_one<T> load_one, detail::nothing nothing) {
+    Team::each(n, store);
+    { Team::template sum<1>(n, load_one)[0] } -> std::convertible_to<T>;
+    { Team::max(n, load) } -> std::convertible_to<T>;
+    Team::once(nothing);
 };
 
 /// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on
 /// the number of threads nor on the other sequences of the batch, because every product has the same number of rows and
-/// every tile is processed in one fixed order.
+/// every tile is processed in one fixed order. A machine without `tile` takes a whole batch at a time.
+///
+/// Tiles, on the threads of the host:
+///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))
+///     threads()                          that a loop runs on at most
+///
+/// What happens in a tile, in the order in which it is called:
+///     rows<T>(n, body)                   body.row<Team>(i, worker) for every row i in [0,n), a team a row; `worker`, below workers(n),
+///                                        is no other row's at that time, and has scratch of its own
+///     row<T>(body)                       body.row<Team>(0, 0) of one long row, which all teams share: each() alone may be called,
+///                                        and a thread owns the same channels in all of them
+///     row_sums<T> s(backend, n, width, to)   what bodies of n rows add to the receiver s.into [width], s.finish() adds to `to`; a null
+///                                        `to` receives nothing
+///     copy(n, from, to), fill(n, to, value)
+///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes
+///     any<T>(n, flags)                   whether one of them is not zero
+/// A body is an aggregate of pointers and numbers, without the names of an expression in its type.
 ///
 ///     multiply(Y, X, W, overwrite, packing)       Y = X Wᵀ or Y += X Wᵀ        X [r,k], W [n,k], Y [r,n]
 ///     multiply_back(X̄, Ȳ, W, overwrite, packing)  X̄ = Ȳ W or X̄ += Ȳ W
@@ -73,26 +142,38 @@ concept team_of = requires(index n) {
 ///                                        the same for one tile of rows, with what pack(W, packed) or pack_back(W, packed)
 ///                                        has made of W once for all tokens, and pack_rows(X, packed) of X once for all maps
 ///     packed_size<T>(n, k)               numbers of `packed`, for W [n,k] or n rows of k; 0 when that would be of no use
-///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))
-///     threads()                          that a loop runs on at most
+///
+/// Memory: memory<T>(backend, n) has n numbers at data(), not initialised, until it ends; array<T> is what the machine's tensors are,
+/// which assign(array, shape) makes zeros of that shape.
 template <class B, class T>
 concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::span<const weights_part<T>> parts,
-                               index n, view<T> packing, T* packed) {
+                               index n, view<T> packing, T* to, const T* from, detail::row_body body,
+                               typename B::template row_sums<T>& sums, typename B::template memory<T>& memory,
+                               typename B::template array<T>& array) {
     requires team_of<typename B::template team<T>, T>;
-    { B::tile } -> std::convertible_to<index>;
-    B::multiply(y, x, x, true, packing);
-    B::multiply_back(y, x, x, true, packing);
-    B::multiply_weights(x, parts, packing);
-    { B::template packing_size<T>(n, n, n) } -> std::convertible_to<index>;
-    B::pack(x, packed);
-    B::pack_back(x, packed);
-    B::pack_rows(x, packed);
-    B::multiply_packed(y, packed_matrix<T>{x, packed}, packed_matrix<T>{x, packed}, true);
-    B::multiply_back_packed(y, packed_matrix<T>{x, packed}, packed_matrix<T>{x, packed}, true);
-    { B::template packed_size<T>(n, n) } -> std::convertible_to<index>;
-    backend.for_each(n, [](index) {});
-    backend.for_each(n, [](index, index) {});
+    backend.for_each(n, detail::loop_body{});
     { backend.threads() } -> std::convertible_to<index>;
+    backend.template rows<T>(n, body);
+    backend.template row<T>(body);
+    { sums.into } -> std::convertible_to<receiver<T>>;
+    sums.finish();
+    { backend.workers(n) } -> std::convertible_to<index>;
+    backend.copy(n, from, to);
+    backend.fill(n, to, T(0));
+    { backend.seen(n, from)[0] } -> std::convertible_to<T>;
+    { backend.template any<T>(n, from) } -> std::convertible_to<bool>;
+    backend.multiply(y, x, x, true, packing);
+    backend.multiply_back(y, x, x, true, packing);
+    backend.multiply_weights(x, parts, packing);
+    { backend.template packing_size<T>(n, n, n) } -> std::convertible_to<index>;
+    backend.pack(x, to);
+    backend.pack_back(x, to);
+    backend.pack_rows(x, to);
+    backend.multiply_packed(y, packed_matrix<T>{x, to}, packed_matrix<T>{x, to}, true);
+    backend.multiply_back_packed(y, packed_matrix<T>{x, to}, packed_matrix<T>{x, to}, true);
+    { backend.template packed_size<T>(n, n) } -> std::convertible_to<index>;
+    { memory.data() } -> std::convertible_to<T*>;
+    backend.assign(array, shape{n});
 };
 
 }  // namespace fprnn

@@ -10,11 +10,13 @@
 #include <thread>
 #include <type_traits>
 
+#ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
+
 namespace fprnn {
 
 /// Eigen's packets and matrix products on the threads of a pool, which is shared by copies. In loops, denormal numbers count
 /// as zero (flush_denormals).
-class eigen {
+class eigen : public host_backend<eigen> {
 public:
     /// Sequences worked on together. A multiple of the columns that Eigen's product kernel takes at once (4), so that all
     /// of them go the same way through it.
@@ -217,3 +219,5 @@ void eigen::multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed
 }
 
 }  // namespace fprnn
+
+#endif

@@ -3,12 +3,13 @@
 #include <fprnn/core/shape.hpp>
 #include <fprnn/core/small_array.hpp>
 
-#include <Eigen/Core>
-
 #include <algorithm>
 #include <cmath>
 #include <concepts>
 #include <limits>
+
+#ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
+#include <Eigen/Core>
 
 namespace fprnn {
 
@@ -225,3 +226,5 @@ private:
 };
 
 }  // namespace fprnn
+
+#endif

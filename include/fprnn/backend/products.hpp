@@ -2,9 +2,10 @@
 
 #include <fprnn/backend/pack.hpp>
 
-#include <Eigen/Core>
-
 #include <algorithm>
+
+#ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
+#include <Eigen/Core>
 
 namespace fprnn {
 
@@ -80,3 +81,5 @@ public:
 };
 
 }  // namespace fprnn
+
+#endif

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/backend/backend.hpp>
+#include <fprnn/backend/host.hpp>
 #include <fprnn/core/math.hpp>
 
 #include <cmath>
@@ -52,7 +52,7 @@ struct serial_team {
 };
 
 /// Plain loops on one thread: the oracle that every other backend is tested against.
-struct reference {
+struct reference : host_backend<reference> {
     static constexpr index tile = 1;
 
     template <class T>

@@ -22,6 +22,13 @@ public:
         used_ += (n + line - 1) / line * line;
         return p;
     }
+    /// Room for n objects of another type, which nobody has made yet.
+    template <class U>
+    U* take_room(index n) {
+        static_assert(alignof(U) <= 64);
+        constexpr auto size = static_cast<index>(sizeof(T));
+        return reinterpret_cast<U*>(take((n * static_cast<index>(sizeof(U)) + size - 1) / size));
+    }
     index used() const { return used_; }
 
 private:

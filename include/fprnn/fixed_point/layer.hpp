@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/backend/eigen.hpp>
+#include <fprnn/backend/default.hpp>
 #include <fprnn/fixed_point/tile.hpp>
 #include <fprnn/tape/tape.hpp>
 
@@ -31,6 +31,8 @@ public:
     template <class A>
     using same = std::type_identity_t<A>;
     static constexpr bool has_fixed_point = engine::has_fixed_point<program>;
+    template <class T, class Backend>
+    using solution_on = solution<T, typename Backend::template array<T>>;
 
     chunked schedule;
     fprnn::adjoint adjoint;
@@ -53,16 +55,33 @@ public:
     static index carry_width(const dims& size) { return engine::carry_width<program>(size); }
 
     /// The widths are read off the parameters' own tree when it was made by init(layer, …).
-    template <class T, backend_for<T> Backend = eigen>
+    template <class T, backend_for<T> Backend = default_backend>
     solution<T> operator()(const layer_parameters<T>& theta, view<const T> x, view<const T> carry = {},
                            Backend backend = {}) const {
         return run<T>(theta.widths, checked(theta), x, carry, backend, nullptr);
     }
-    template <class T, backend_for<T> Backend = eigen>
+    template <class T, backend_for<T> Backend = default_backend>
     solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
                            Backend backend = {}) const {
         return run<T>(theta.widths, checked(theta), x.view(), carry.empty() ? view<const T>{} : carry.view(), backend,
                       nullptr);
+    }
+
+    /// The same on a backend, whose tensors these are: layer(gpu.copy(theta), gpu.copy(x), gpu).
+    template <class Parameters, class Backend, class T = typename Parameters::value_type>
+        requires(backend_for<Backend, T>)
+    solution_on<T, Backend>
+    operator()(const Parameters& theta, const same<typename Backend::template array<T>>& x, Backend backend) const {
+        return (*this)(theta, x, {}, std::move(backend));
+    }
+    template <class Parameters, class Backend, class T = typename Parameters::value_type>
+        requires(backend_for<Backend, T> && !std::is_same_v<typename Backend::template array<T>, tensor<T>>)
+    solution_on<T, Backend>
+    operator()(const Parameters& theta, const same<typename Backend::template array<T>>& x,
+               const same<typename Backend::template array<T>>& carry, Backend backend) const {
+        const index offset = parameter_offset(theta.layout, theta.widths, "");
+        return run<T>(theta.widths, theta.data() + offset, {x.data(), x.shape()},
+                      carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend, nullptr);
     }
 
     /// Where the nodes' parameters begin among the layer's own, and how many there are.
@@ -72,14 +91,14 @@ public:
     };
 
     /// What the backward pass reads: one record, whatever the number of iterations. A record can be used again.
-    template <class T>
+    template <class T, class Backend = default_backend>
     struct record {
         dims size;
         parameter_layout layout;  ///< for `size`
         const T* parameters = nullptr;
         index tiles = 0;
         index kept_per_tile = 0;
-        std::optional<typename scratch_pool<T>::lease> kept{};
+        std::optional<typename Backend::template memory<T>> kept{};
         /// Shared, because a solution outlives the tape.
         std::shared_ptr<convergence> adjoint_convergence = std::make_shared<convergence>();
         work_counters adjoint_work{};
@@ -88,9 +107,9 @@ public:
 
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
     template <class T, backend_for<T> Backend>
-    solution<T> run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry,
-                    Backend& backend, record<T>* keep) const {
-        solution<T> result;
+    solution_on<T, Backend> run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry,
+                                Backend& backend, same<record<T, Backend>>* keep) const {
+        solution_on<T, Backend> result;
         run(size, parameters, x, carry, backend, keep, result);
         return result;
     }
@@ -98,7 +117,7 @@ public:
     /// The same, overwriting `result` in the memory that it has.
     template <class T, backend_for<T> Backend>
     void run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry, Backend& backend,
-             record<T>* keep, solution<T>& result) const {
+             same<record<T, Backend>>* keep, solution_on<T, Backend>& result) const {
         schedule.validate();
         validate(adjoint);
         require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
@@ -108,10 +127,10 @@ public:
             return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
         });
         result.begin(B);
-        result.value.assign({B, tokens, output_width(size)});
-        result.carry.assign({B, carried});
+        backend.assign(result.value, {B, tokens, output_width(size)});
+        backend.assign(result.carry, {B, carried});
         result.work = {};
-        if (carry.data()) std::copy(carry.begin(), carry.end(), result.carry.begin());
+        if (carry.data()) backend.copy(carry.size(), carry.data(), result.carry.data());
         if (keep) {
             if (keep->size != size) keep->layout = lay_out_parameters(size);
             keep->size = size;
@@ -123,30 +142,30 @@ public:
             return;
         }
 
-        constexpr index tile = Backend::tile;
-        const index tiles = (B + tile - 1) / tile;
+        using frame = tile_frame<T, Backend>;
+        const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
         const auto layout = keep ? keep->layout : lay_out_parameters(size);
-        const auto sizes = engine::measure_tile<tile_frame<T, Backend>>(size, tokens, pass::forward, schedule, adjoint);
-        auto& pool = scratch_pool<T>::shared();
+        const auto sizes = engine::measure_tile<frame>(backend, B, size, tokens, pass::forward, schedule, adjoint);
         if (keep) {
             keep->tiles = tiles;
             keep->kept_per_tile = sizes.kept;
-            keep->kept.emplace(pool, tiles * sizes.kept);
+            keep->kept.emplace(backend, tiles * sizes.kept);
         }
         // For all threads at once: what a loop asks for does not depend on how many of them join it.
         const index per_thread = sizes.scratch + (keep ? 0 : sizes.kept);
-        typename scratch_pool<T>::lease memory(pool, std::min<index>(tiles, backend.threads()) * per_thread);
+        typename Backend::template memory<T> memory(backend, std::min<index>(tiles, backend.threads()) * per_thread);
+        const view<T> value{result.value.data(), result.value.shape()}, carried_on{result.carry.data(), {B, carried}};
         std::mutex work_mutex;
         backend.for_each(tiles, [&](index i, index thread) {
             const index first = i * tile, sequences = std::min(tile, B - first);
             T* const mine = memory.data() + thread * per_thread;
-            auto f = engine::make_frame<tile_frame<T, Backend>>(size, tokens, pass::forward, schedule, adjoint);
+            auto f = engine::make_frame<frame>(backend, B, size, tokens, pass::forward, schedule, adjoint);
             f.parameter_start = &layout.starts;
             f.parameters = parameters;
             arena<T> scratch_arena(mine);
             arena<T> kept_arena(keep ? keep->kept->data() + i * sizes.kept : mine + sizes.scratch);
             const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
-            engine::forward(f, extra, schedule, x, result, first, sequences);
+            engine::forward(f, extra, schedule, x, value, carried_on, result, first, sequences);
             std::lock_guard lock(work_mutex);
             result.work += f.work;
         });
@@ -154,33 +173,32 @@ public:
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
     template <class T, backend_for<T> Backend>
-    void back(record<T>& kept, same<view<const T>> x, same<view<const T>> y_bar, same<view<T>> x_bar, T* gradient,
-              Backend& backend) const {
+    void back(record<T, Backend>& kept, same<view<const T>> x, same<view<const T>> y_bar, same<view<T>> x_bar,
+              T* gradient, Backend& backend) const {
         const index B = x.shape()[0], tokens = x.shape()[1];
         if (B == 0 || tokens == 0) return;
-        constexpr index tile = Backend::tile;
-        const index tiles = (B + tile - 1) / tile, parameters = kept.layout.count;
+        using frame = tile_frame<T, Backend>;
+        using memory = typename Backend::template memory<T>;
+        const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile, parameters = kept.layout.count;
         const auto sizes =
-            engine::measure_tile<tile_frame<T, Backend>>(kept.size, tokens, pass::backward, schedule, adjoint);
+            engine::measure_tile<frame>(backend, B, kept.size, tokens, pass::backward, schedule, adjoint);
         // Tiles are summed in a fixed number of groups, so that any number of threads adds in one order.
         const index groups = std::min(gradient_groups, tiles);
-        auto& pool = scratch_pool<T>::shared();
-        typename scratch_pool<T>::lease partial(pool, groups * parameters);
-        typename scratch_pool<T>::lease memory(pool, std::min<index>(groups, backend.threads()) * sizes.scratch);
+        memory partial(backend, groups * parameters);
+        memory scratch(backend, std::min<index>(groups, backend.threads()) * sizes.scratch);
         kept.adjoint_convergence->begin(B);
         kept.adjoint_work = {};
         std::mutex work_mutex;
         backend.for_each(groups, [&](index g, index thread) {
             T* group_gradient = partial.data() + g * parameters;
-            std::fill_n(group_gradient, parameters, T(0));
+            backend.fill(parameters, group_gradient, 0);
             for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
                 const index first = i * tile, sequences = std::min(tile, B - first);
-                auto f =
-                    engine::make_frame<tile_frame<T, Backend>>(kept.size, tokens, pass::backward, schedule, adjoint);
+                auto f = engine::make_frame<frame>(backend, B, kept.size, tokens, pass::backward, schedule, adjoint);
                 f.parameter_start = &kept.layout.starts;
                 f.parameters = kept.parameters;
                 f.gradient = group_gradient;
-                arena<T> scratch_arena(memory.data() + thread * sizes.scratch);
+                arena<T> scratch_arena(scratch.data() + thread * sizes.scratch);
                 arena<T> kept_arena(kept.kept->data() + i * sizes.kept);
                 const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
                 engine::backward(f, extra, adjoint, x, y_bar, x_bar, first, sequences, *kept.adjoint_convergence);
@@ -191,10 +209,8 @@ public:
         constexpr index block = 4096;
         backend.for_each((parameters + block - 1) / block, [&](index i) {
             const index first = i * block, n = std::min(parameters - first, block);
-            for (index g = 0; g < groups; ++g) {
-                const T* from = partial.data() + g * parameters + first;
-                Backend::template team<T>::each(n, [&](auto lane) { lane.add(gradient + first, lane.load(from)); });
-            }
+            for (index g = 0; g < groups; ++g)
+                backend.template row<T>(body::add<T>{n, partial.data() + g * parameters + first, gradient + first});
         });
     }
 
@@ -203,7 +219,7 @@ public:
     template <class T, backend_for<T> Backend>
     variable operator()(tape<T, Backend>& t, const dims& size, const std::string& prefix, variable x,
                         solution<T>* how = nullptr) const {
-        auto& kept = t.template keep<tape_record<T>>();
+        auto& kept = t.template keep<tape_record<T, Backend>>();
         if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
         kept.prefix = prefix;
         solution<T>& result = how ? *how : kept.unobserved;
@@ -251,8 +267,8 @@ private:
     using tile_frame = frame<program, T, Backend>;
 
     /// What a tape keeps from step to step.
-    template <class T>
-    struct tape_record : record<T> {
+    template <class T, class Backend>
+    struct tape_record : record<T, Backend> {
         std::string prefix;
         index offset = 0;        ///< of the parameters in the tape's tree
         solution<T> unobserved;  ///< where nobody asks for it

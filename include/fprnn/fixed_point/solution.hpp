@@ -54,11 +54,11 @@ struct convergence {
     }
 };
 
-/// What a layer returns.
-template <class T>
+/// What a layer returns, in tensors of the machine that it ran on.
+template <class T, class Tensor = tensor<T>>
 struct solution : convergence {
-    tensor<T> value;     ///< [B,T,width]; empty when it stands on a tape
-    tensor<T> carry;     ///< [B, numbers that the next call needs to go on]
+    Tensor value;        ///< [B,T,width]; empty when it stands on a tape
+    Tensor carry;        ///< [B, numbers that the next call needs to go on]
     work_counters work;  ///< summed over tiles
     /// On a tape: how the adjoint was solved, for no sequences until the tape goes back.
     std::shared_ptr<const convergence> adjoint;

@@ -5,10 +5,7 @@
 #include <fprnn/fixed_point/watch.hpp>
 #include <fprnn/program/rules.hpp>
 
-#include <algorithm>
-#include <array>
 #include <concepts>
-#include <utility>
 
 /// The fixed-point engine: one tile, chunk after chunk. It knows no operation and no mixer, only rules.
 namespace fprnn::engine {
@@ -26,19 +23,11 @@ void open(F& f, index row, index n) {
     for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::open(f, row, n); });
 }
 
-template <index N, class W>
-std::array<W, static_cast<std::size_t>(N)> filled(const W& w) {
-    return [&]<std::size_t... I>(std::index_sequence<I...>) {
-        return std::array<W, static_cast<std::size_t>(N)>{((void)I, w)...};
-    }
-    (std::make_index_sequence<static_cast<std::size_t>(N)>{});
-}
-
 /// y^ℓ = f(x, y^{ℓ−1}) for one chunk, from the rows of `prev` to the rows of f. What depends on y_{t−1} alone does not
 /// change while a one-token chunk is iterated.
 template <class F>
 void step(F& f, index row, index n, bool first) {
-    if (first || n > F::tile) {
+    if (first || n > f.tile) {
         evaluate<dependence::shifted>(f, row, n);
         open(f, row, n);
     }
@@ -58,66 +47,72 @@ consteval bool tokens_are_explicit(type_list<E...>) {
     return ((E::depends != dependence::current || std::same_as<E, previous_node>)&&...);
 }
 
+/// Whether one row is evaluated as well as many: where it is, the rows of a one-token chunk are iterated one by one, each as long as
+/// it takes.
+template <class Backend>
+inline constexpr bool one_row_at_a_time = requires {
+    Backend::tile;
+};
+
+/// Whether one of the tile's sequences is still iterated.
+template <class F>
+bool any_running(const F& f, index sequences, const watches<typename F::scalar>& of) {
+    return f.on.template any<typename F::scalar>(sequences, of.running);
+}
+
 /// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last evaluated, the
 /// rows of all nodes belong to that point, and f's rows are the value f(y). `counts` [tile] receives the iterations;
 /// `scratch` is what a reduced token needs.
 template <class F>
-void solve_chunk(F& f, const chunked& schedule, index sequences, index first_sequence, index row, index n,
-                 typename F::scalar* counts, typename F::scalar* scratch, convergence& all) {
+void solve_chunk(F& f, const chunked& schedule, index sequences, index row, index n,
+                 const watches<typename F::scalar>& of, typename F::scalar* counts, typename F::scalar* scratch) {
     using T = typename F::scalar;
-    using team = typename F::team;
-    using fixed_point = typename F::program::fixed_point;
-    const index D = f.size.d_inner, stride = F::tile * D, tokens = n / F::tile;
+    using nodes = typename F::program::nodes;
+    const index D = f.size.d_inner, tokens = n / f.tile;
     T* y = f.template value_at<previous_node>(row);
-    const T* fy = f.template value_at<fixed_point>(row);
-    std::fill_n(y, n * D, T(0));
+    const T* fy = f.template value_at<typename F::program::fixed_point>(row);
+    f.on.fill(n * D, y, 0);
     f.span = tokens;
+    f.each_row(sequences, body::begin_watches<T>{schedule.tolerance, schedule.ell_max, of});
 
-    const auto advance = [&](watch<T>& w, int ell, index s) {
-        w.take(ell, measure_step<team>(fy + s * D, y + s * D, D, stride, tokens));
-        if (!w.running()) return;
-        for (index t = 0; t < tokens; ++t) std::copy_n(fy + t * stride + s * D, D, y + t * stride + s * D);
+    const auto advance = [&](index first, index count) {
+        const watches<T> theirs{of.one + first, of.running + first, of.tallies + first};
+        f.each_row(count, body::advance<T>{D, tokens, f.tile * D, fy + first * D, y + first * D, false, theirs});
     };
-    std::array<watch<T>, static_cast<std::size_t>(F::tile)> watches =
-        filled<F::tile>(watch<T>(schedule.tolerance, schedule.ell_max));
-    if (tokens == 1 && rows_are_independent(typename F::program::nodes{})) {
+    if (tokens == 1 && rows_are_independent(nodes{})) {
         evaluate<dependence::shifted>(f, row, n);
         open(f, row, n);
-        std::array<int, static_cast<std::size_t>(F::tile)> begun{};  // iterations in R numbers
         if constexpr (is_reducible<typename F::program>) {
             reduced_tokens<F> reduced(f, row, sequences, scratch);
             reduced.open();
-            reduced.iterate(schedule.tolerance, schedule.ell_max - 1, begun.data());
+            reduced.iterate(schedule.tolerance, schedule.ell_max - 1, of);
         }
         evaluate<dependence::current>(f, row, n);
         f.work.evaluations += n;
-        if constexpr (tokens_are_explicit(typename F::program::nodes{})) std::copy_n(fy, n * D, y);
-        for (index s = 0; s < sequences; ++s) {
-            watch<T>& w = watches[static_cast<std::size_t>(s)];
-            int ell = begun[static_cast<std::size_t>(s)];
-            for (advance(w, ++ell, s); w.running(); advance(w, ++ell, s)) {
-                evaluate<dependence::current>(f, row + s, 1);
-                ++f.work.evaluations;
+        if constexpr (tokens_are_explicit(nodes{})) f.on.copy(n * D, fy, y);
+        advance(0, sequences);
+        if constexpr (one_row_at_a_time<typename F::backend>) {
+            for (index s = 0; s < sequences; ++s)
+                for (; of.one[s].running(); advance(s, 1)) {
+                    evaluate<dependence::current>(f, row + s, 1);
+                    ++f.work.evaluations;
+                }
+        } else if constexpr (!tokens_are_explicit(nodes{})) {
+            for (; any_running(f, sequences, of); advance(0, sequences)) {
+                evaluate<dependence::current>(f, row, n);
+                f.work.evaluations += n;
             }
         }
     } else {
-        bool running = true;
-        for (int ell = 1; running; ++ell) {
-            step(f, row, n, ell == 1);
-            running = false;
-            for (index s = 0; s < sequences; ++s) {
-                watch<T>& w = watches[static_cast<std::size_t>(s)];
-                if (w.running()) advance(w, ell, s);
-                running = running || w.running();
-            }
-        }
+        bool first = true;
+        do {
+            step(f, row, n, first);
+            first = false;
+            advance(0, sequences);
+        } while (any_running(f, sequences, of));
     }
-    for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::close(f, row, n); });
-    for (index s = 0; s < F::tile; ++s) {
-        const watch<T>& w = watches[static_cast<std::size_t>(s)];
-        counts[s] = T(s < sequences ? w.iterations() : 0);
-        if (s < sequences) w.report(all, first_sequence + s, tokens);
-    }
+    for_each_node(nodes{}, [&]<class E>() { rule<E>::close(f, row, n); });
+    f.each_row(sequences, body::report<T>{tokens, of, counts});
 }
 
 }  // namespace fprnn::engine

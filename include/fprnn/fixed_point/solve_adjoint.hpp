@@ -4,10 +4,57 @@
 #include <fprnn/fixed_point/solve.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <variant>
-#include <vector>
+
+namespace fprnn::body {
+
+/// w = δ where a sequence is still to be solved.
+template <class T>
+struct restart {
+    index channels;
+    strided<const T> delta;
+    strided<T> w;
+    engine::watches<T> of;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        if (!of.one[s].running()) return;
+        const T* from = delta[s];
+        T* to = w[s];
+        Team::each(channels, [&](auto lane) { lane.store(to, lane.load(from)); });
+    }
+};
+
+}  // namespace fprnn::body
+
+namespace fprnn::kernel {
+
+template <class Team, class T>
+FPRNN_BOTH T dot(index D, const T* a, const T* b) {
+    return Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(a) * lane.load(b)}; })[0];
+}
+/// y += by x
+template <class Team, class T>
+FPRNN_BOTH void add_scaled(index D, T by, const T* x, T* y) {
+    Team::each(D, [&](auto lane) { lane.add(y, decltype(lane.load(x))(by) * lane.load(x)); });
+}
+template <class Team, class T>
+FPRNN_BOTH void scale(index D, T by, T* x) {
+    Team::each(D, [&](auto lane) { lane.store(x, lane.load(x) * decltype(lane.load(x))(by)); });
+}
+/// to = a + b − c
+template <class Team, class T>
+FPRNN_BOTH void sum_less(index D, const T* a, const T* b, const T* c, T* to) {
+    Team::each(D, [&](auto lane) { lane.store(to, lane.load(a) + lane.load(b) - lane.load(c)); });
+}
+/// to = a − (b − c)
+template <class Team, class T>
+FPRNN_BOTH void less_difference(index D, const T* a, const T* b, const T* c, T* to) {
+    Team::each(D, [&](auto lane) { lane.store(to, lane.load(a) - (lane.load(b) - lane.load(c))); });
+}
+
+}  // namespace fprnn::kernel
 
 /// The way back through the chunks of one tile: w = (I − J_hᵀ)⁻¹ δ, or through every iteration.
 namespace fprnn::engine {
@@ -17,15 +64,14 @@ template <dependence Reach, class F>
 void clear_bars(F& f, index row, index n) {
     for_each_node(typename F::program::nodes{}, [&]<class E>() {
         if constexpr (E::depends >= Reach && E::depends != dependence::output)
-            std::fill_n(f.template bar_at<E>(row), n * f.template width_of<E>(), typename F::scalar(0));
+            f.on.fill(n * f.template width_of<E>(), f.template bar_at<E>(row), 0);
     });
 }
 
 template <class F>
 void send(F& f, index row, index n, const typename F::scalar* w) {
     using E = typename solved_expression<typename F::program::fixed_point>::type;
-    auto* bar = f.template bar_at<E>(row);
-    F::team::each(n * f.size.d_inner, [&](auto lane) { lane.add(bar, lane.load(w)); });
+    f.one_row(body::add<typename F::scalar>{n * f.size.d_inner, w, f.template bar_at<E>(row)});
 }
 
 /// Sends the cotangent w of f's rows back through the iteration's nodes as far as `Reach`.
@@ -43,35 +89,23 @@ void back_through(F& f, index row, index n, const typename F::scalar* w) {
 /// One iteration's map w ↦ J_hᵀ w of a chunk; the result is in the bars of `prev`.
 template <class F>
 void apply_transposed_jacobian(F& f, index row, index n, const typename F::scalar* w) {
-    if (n == F::tile)
+    if (n == f.tile)
         back_through<dependence::current>(f, row, n, w);
     else
         back_through<dependence::shifted>(f, row, n, w);
 }
 
-/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ for a chunk by repeating it, w entering as δ.
+/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ for a chunk by repeating it, from w as it is, for the sequences whose watches run.
 template <class F>
-void repeat_adjoint(F& f, const implicit& options, index sequences, index first_sequence, index row, index n,
-                    const typename F::scalar* delta, typename F::scalar* w, typename F::scalar* next,
-                    convergence& all) {
+void repeat_adjoint(F& f, index sequences, index row, index n, const typename F::scalar* delta, typename F::scalar* w,
+                    typename F::scalar* next, const watches<typename F::scalar>& of) {
     using T = typename F::scalar;
-    const index D = f.size.d_inner, stride = F::tile * D, tokens = n / F::tile;
-    auto watches = filled<F::tile>(watch<T>(options.tolerance, options.ell_max));
-    bool running = true;
-    for (int ell = 1; running; ++ell) {
+    const index D = f.size.d_inner;
+    do {
         apply_transposed_jacobian(f, row, n, w);
-        const T* through = f.template bar_at<previous_node>(row);
-        F::team::each(n * D, [&](auto lane) { lane.store(next, lane.load(delta) + lane.load(through)); });
-        running = false;
-        for (index s = 0; s < sequences; ++s) {
-            watch<T>& one = watches[static_cast<std::size_t>(s)];
-            if (!one.running()) continue;
-            one.take(ell, measure_step<typename F::team>(next + s * D, w + s * D, D, stride, tokens));
-            for (index t = 0; t < tokens; ++t) std::copy_n(next + t * stride + s * D, D, w + t * stride + s * D);
-            running = running || one.running();
-        }
-    }
-    for (index s = 0; s < sequences; ++s) watches[static_cast<std::size_t>(s)].report(all, first_sequence + s, tokens);
+        f.one_row(body::sum<T>{n * D, delta, f.template bar_at<previous_node>(row), next});
+        f.each_row(sequences, body::advance<T>{D, n / f.tile, f.tile * D, next, w, true, of});
+    } while (any_running(f, sequences, of));
 }
 
 /// The same for the row of one token by GMRES. J_h of a token has at most the rank of I − Q, so that rank + 1 applications
@@ -79,27 +113,21 @@ void repeat_adjoint(F& f, const implicit& options, index sequences, index first_
 inline constexpr int krylov_space = 20;
 
 template <class F>
-watch<typename F::scalar> gmres_adjoint(F& f, const implicit& options, index row, const typename F::scalar* delta,
-                                        typename F::scalar* w, typename F::scalar* space) {
+void gmres_adjoint(F& f, const implicit& options, index row, const typename F::scalar* delta, typename F::scalar* w,
+                   typename F::scalar* space, watch<typename F::scalar>& result) {
     using T = typename F::scalar;
-    using team = typename F::team;
+    using team = typename F::backend::template team<T>;
     const index D = f.size.d_inner;
-    const auto dot = [&](const T* a, const T* b) {
-        return team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(a) * lane.load(b)}; })[0];
-    };
-    const auto axpy = [&](T a, const T* x, T* y) {
-        team::each(D, [&](auto lane) { lane.add(y, decltype(lane.load(x))(a) * lane.load(x)); });
-    };
+    const auto dot = [&](const T* a, const T* b) { return kernel::dot<team>(D, a, b); };
     // Jᵀ is affine here: what later tokens ask of the carry comes with every application.
     T* constant = space + (krylov_space + 1) * D;
     const T* through = f.template bar_at<previous_node>(row);
-    std::fill_n(w, D, T(0));
+    f.on.fill(D, w, 0);
     back_through<dependence::current>(f, row, 1, w);
-    team::each(D, [&](auto lane) { lane.store(constant, lane.load(through)); });
-    team::each(D, [&](auto lane) { lane.store(w, lane.load(delta) + lane.load(constant)); });
+    f.on.copy(D, through, constant);
+    f.one_row(body::sum<T>{D, delta, constant, w});
     const T beginning = std::sqrt(dot(w, w));
 
-    watch<T> result(options.tolerance, options.ell_max);
     int applications = 1;
     T residual = beginning;
     while (true) {
@@ -107,29 +135,27 @@ watch<typename F::scalar> gmres_adjoint(F& f, const implicit& options, index row
         T* v = space;
         back_through<dependence::current>(f, row, 1, w);
         ++applications;
-        team::each(D, [&](auto lane) { lane.store(v, lane.load(delta) + lane.load(through) - lane.load(w)); });
+        kernel::sum_less<team>(D, delta, through, w, v);
         residual = std::sqrt(dot(v, v));
         const double relative = beginning > 0 ? static_cast<double>(residual / beginning) : 0.0;
-        if (!(residual - residual == T(0))) return result.finish(status::nonfinite, applications, relative), result;
+        if (!(residual - residual == T(0))) return result.finish(status::nonfinite, applications, relative);
         if (relative < options.tolerance || residual == T(0))
-            return result.finish(status::converged, applications, relative), result;
-        if (applications >= options.ell_max)
-            return result.finish(status::max_iterations, applications, relative), result;
+            return result.finish(status::converged, applications, relative);
+        if (applications >= options.ell_max) return result.finish(status::max_iterations, applications, relative);
 
         T H[krylov_space + 1][krylov_space], cosine[krylov_space], sine[krylov_space], g[krylov_space + 1];
         g[0] = residual;
-        team::each(D, [&](auto lane) { lane.store(v, lane.load(v) * decltype(lane.load(v))(T(1) / residual)); });
+        kernel::scale<team>(D, T(1) / residual, v);
         int k = 0;
         while (k < krylov_space && applications < options.ell_max) {
             T* basis = space + k * D;
             T* next = basis + D;
             back_through<dependence::current>(f, row, 1, basis);
             ++applications;
-            team::each(
-                D, [&](auto lane) { lane.store(next, lane.load(basis) - (lane.load(through) - lane.load(constant))); });
+            kernel::less_difference<team>(D, basis, through, constant, next);
             for (int i = 0; i <= k; ++i) {
                 H[i][k] = dot(next, space + i * D);
-                axpy(-H[i][k], space + i * D, next);
+                kernel::add_scaled<team>(D, -H[i][k], space + i * D, next);
             }
             H[k + 1][k] = std::sqrt(dot(next, next));
             const T below = H[k + 1][k];
@@ -148,16 +174,15 @@ watch<typename F::scalar> gmres_adjoint(F& f, const implicit& options, index row
             ++k;
             if (static_cast<double>(std::abs(g[k])) < 0.5 * options.tolerance * static_cast<double>(beginning)) break;
             if (!(below > T(0))) break;
-            team::each(D,
-                       [&](auto lane) { lane.store(next, lane.load(next) * decltype(lane.load(next))(T(1) / below)); });
+            kernel::scale<team>(D, T(1) / below, next);
         }
-        if (k == 0) return result.finish(status::diverged, applications, relative), result;  // I − Jᵀ is singular
+        if (k == 0) return result.finish(status::diverged, applications, relative);  // I − Jᵀ is singular
         for (int i = k - 1; i >= 0; --i) {
             T a = g[i];
             for (int j = i + 1; j < k; ++j) a -= H[i][j] * g[j];
             g[i] = a / H[i][i];
         }
-        for (int i = 0; i < k; ++i) axpy(g[i], space + i * D, w);
+        for (int i = 0; i < k; ++i) kernel::add_scaled<team>(D, g[i], space + i * D, w);
     }
 }
 
@@ -165,33 +190,34 @@ watch<typename F::scalar> gmres_adjoint(F& f, const implicit& options, index row
 template <class F>
 index adjoint_scratch(const F& f) {
     const index D = f.size.d_inner;
-    return std::max({f.chunk * F::tile * D, (krylov_space + 2) * D, token_scratch<F>(D)});
+    return std::max({f.chunk * f.tile * D, (krylov_space + 2) * D, token_scratch(f)});
 }
 
 template <class F>
-void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index first_sequence, index row, index n,
+void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index row, index n,
                          const typename F::scalar* delta, typename F::scalar* w, typename F::scalar* scratch,
-                         convergence& all) {
+                         const watches<typename F::scalar>& of) {
+    using T = typename F::scalar;
     const index D = f.size.d_inner;
-    if (n > F::tile || !rows_are_independent(typename F::program::nodes{})) {
-        repeat_adjoint(f, options, sequences, first_sequence, row, n, delta, w, scratch, all);
-        return;
+    f.each_row(sequences, body::begin_watches<T>{options.tolerance, options.ell_max, of});
+    if (n > f.tile || !rows_are_independent(typename F::program::nodes{})) {
+        repeat_adjoint(f, sequences, row, n, delta, w, scratch, of);
+    } else {
+        if constexpr (is_reducible<typename F::program>) {
+            reduced_tokens<F> reduced(f, row, sequences, scratch);
+            reduced.open_adjoint();
+            reduced.solve_adjoint(options.tolerance, delta, w, of);
+        }
+        if constexpr (one_row_at_a_time<typename F::backend>) {
+            for (index s = 0; s < sequences; ++s)
+                if (of.one[s].running())
+                    gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch, of.one[s]);
+        } else if (any_running(f, sequences, of)) {
+            f.each_row(sequences, body::restart<T>{D, {delta, D}, {w, D}, of});
+            repeat_adjoint(f, sequences, row, n, delta, w, scratch, of);
+        }
     }
-    using watched = watch<typename F::scalar>;
-    auto results = filled<F::tile>(watched(options.tolerance, options.ell_max));
-    if constexpr (is_reducible<typename F::program>) {
-        reduced_tokens<F> reduced(f, row, sequences, scratch);
-        reduced.open_adjoint();
-        std::array<double, static_cast<std::size_t>(F::tile)> residual{};
-        reduced.solve_adjoint(delta, w, residual.data());
-        for (std::size_t s = 0; s < static_cast<std::size_t>(sequences); ++s)
-            if (residual[s] < options.tolerance) results[s].finish(status::converged, 1, residual[s]);
-    }
-    for (index s = 0; s < sequences; ++s) {
-        watched& result = results[static_cast<std::size_t>(s)];
-        if (result.running()) result = gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch);
-        result.report(all, first_sequence + s, 1);
-    }
+    f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});
 }
 
 /// What a chunk hands to the chunk before it: the cotangent of y_{t−1} at its first token.
@@ -200,9 +226,9 @@ void pass_to_chunk_before(F& f, index row) {
     if constexpr (contains<typename F::program::nodes, shift_node<previous_node>>) {
         using fixed_point = typename F::program::fixed_point;
         if (row == 0) return;
-        const auto* from = f.template bar_at<shift_node<previous_node>>(row);
-        auto* to = f.template bar_at<fixed_point>(row - F::tile);
-        F::team::each(F::tile * f.size.d_inner, [&](auto lane) { lane.add(to, lane.load(from)); });
+        f.one_row(body::add<typename F::scalar>{f.tile * f.size.d_inner,
+                                                f.template bar_at<shift_node<previous_node>>(row),
+                                                f.template bar_at<fixed_point>(row - f.tile)});
     }
 }
 
@@ -213,62 +239,67 @@ void unroll_chunk(F& f, index sequences, index row, index n, const typename F::s
                   const typename F::scalar* delta, typename F::scalar* w) {
     using T = typename F::scalar;
     using fixed_point = typename F::program::fixed_point;
-    const index D = f.size.d_inner, count = n * D, stride = F::tile * D, tokens = n / F::tile;
-    const auto copy_sequence = [&](index s, const T* from, T* to) {
-        for (index t = 0; t < tokens; ++t) std::copy_n(from + t * stride + s * D, D, to + t * stride + s * D);
-    };
+    using memory = typename F::backend::template memory<T>;
+    const index D = f.size.d_inner, count = n * D, stride = f.tile * D, tokens = n / f.tile;
     T* y = f.template value_at<previous_node>(row);
     T* fy = f.template value_at<fixed_point>(row);
-    const std::vector<T> solved(fy, fy + count);
-    const auto longest = static_cast<index>(*std::max_element(counts, counts + sequences));
-    std::vector<T> iterates(static_cast<std::size_t>(longest * count), T(0));
+    memory solved(f.on, count);
+    f.on.copy(count, fy, solved.data());
+    const auto took = f.on.seen(sequences, counts);
+    index longest = 0;
+    for (index s = 0; s < sequences; ++s) longest = std::max(longest, static_cast<index>(took[s]));
+    memory iterates(f.on, longest * count);
+    f.on.fill(count, iterates.data(), 0);
     for (index ell = 1; ell < longest; ++ell) {
         T* iterate = iterates.data() + ell * count;
-        std::copy_n(iterate - count, count, y);
+        f.on.copy(count, iterate - count, y);
         step(f, row, n, true);
-        std::copy_n(fy, count, iterate);
+        f.on.copy(count, fy, iterate);
     }
     for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::before_unrolled_chunk(f); });
-    std::copy_n(delta, count, w);
+    f.on.copy(count, delta, w);
     for (index back = 1; back <= longest; ++back) {
         // Sequences are aligned at their last iteration; one that took fewer has no cotangent before its first.
-        std::fill_n(y, count, T(0));
+        f.on.fill(count, y, 0);
         for (index s = 0; s < sequences; ++s) {
-            const auto ell = static_cast<index>(counts[s]) - back;
-            if (ell >= 0)
-                copy_sequence(s, iterates.data() + ell * count, y);
-            else
-                for (index t = 0; t < tokens; ++t) std::fill_n(w + t * stride + s * D, D, T(0));
+            const auto ell = static_cast<index>(took[s]) - back;
+            for (index t = 0; t < tokens; ++t) {
+                const index at = t * stride + s * D;
+                if (ell >= 0)
+                    f.on.copy(D, iterates.data() + ell * count + at, y + at);
+                else
+                    f.on.fill(D, w + at, 0);
+            }
         }
         step(f, row, n, true);
         back_through<dependence::input>(f, row, n, w);
         pass_to_chunk_before(f, row);
         for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::after_unrolled_step(f, row, n); });
-        std::copy_n(f.template bar_at<previous_node>(row), count, w);
+        f.on.copy(count, f.template bar_at<previous_node>(row), w);
     }
     for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::after_unrolled_chunk(f, row, n); });
-    std::copy_n(solved.data(), count, fy);  // y* has readers outside of the iteration
+    f.on.copy(count, solved.data(), fy);  // y* has readers outside of the iteration
 }
 
 /// The adjoint of all chunks, last to first. The cotangent of y* enters in the bars of the fixed point.
 template <class F>
-void solve_adjoint(F& f, const adjoint& method, index sequences, index first_sequence, const typename F::scalar* counts,
-                   typename F::scalar* w, typename F::scalar* scratch, convergence& all) {
+void solve_adjoint(F& f, const adjoint& method, index sequences, const typename F::scalar* counts,
+                   typename F::scalar* w, typename F::scalar* scratch, const watches<typename F::scalar>& of) {
     using fixed_point = typename F::program::fixed_point;
     const index chunks = (f.tokens + f.chunk - 1) / f.chunk;
     for (index k = chunks - 1; k >= 0; --k) {
-        const index row = k * f.chunk * F::tile, n = std::min(f.chunk, f.tokens - k * f.chunk) * F::tile;
+        const index row = k * f.chunk * f.tile, n = std::min(f.chunk, f.tokens - k * f.chunk) * f.tile;
         const auto* delta = f.template bar_at<fixed_point>(row);
-        f.span = n / F::tile;
+        f.span = n / f.tile;
         f.bar_row = f.unrolled ? 0 : row;
         if (std::holds_alternative<unrolled>(method)) {
-            unroll_chunk(f, sequences, row, n, counts + k * F::tile, delta, w);
+            unroll_chunk(f, sequences, row, n, counts + k * f.tile, delta, w);
             continue;
         }
         for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::open_back(f, row, n); });
-        std::copy_n(delta, n * f.size.d_inner, w);
+        f.on.copy(n * f.size.d_inner, delta, w);
         const auto* exact = std::get_if<implicit>(&method);
-        if (exact) solve_adjoint_chunk(f, *exact, sequences, first_sequence, row, n, delta, w, scratch, all);
+        if (exact) solve_adjoint_chunk(f, *exact, sequences, row, n, delta, w, scratch, of);
         back_through<dependence::input>(f, row, n, w);
         if (exact) pass_to_chunk_before(f, row);
     }

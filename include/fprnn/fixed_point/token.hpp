@@ -2,7 +2,6 @@
 
 #include <fprnn/fixed_point/token_norm.hpp>
 
-#include <algorithm>
 #include <limits>
 
 namespace fprnn::kernel {
@@ -21,32 +20,36 @@ class token_iteration {
                            e1 = E + R * (R + 1) / 2, e0 = e1 + R, means = e0 + 1, w = means + (Norm::centred ? R : 0),
                            inverse_deviation = w + R, iterations = inverse_deviation + 1;
 
-    static constexpr index in_E(index i, index j) { return E + (i > j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i); }
+    FPRNN_BOTH static constexpr index in_E(index i, index j) {
+        return E + (i > j ? i * (i + 1) / 2 + j : j * (j + 1) / 2 + i);
+    }
 
     tokens_side_by_side<T> at_;
 
 public:
     static constexpr index numbers_of_a_token = iterations + 1;
 
-    /// `memory` holds tokens · numbers_of_a_token.
-    token_iteration(index tokens, T* memory) : at_{tokens, memory} {
-        std::fill_n(memory, tokens * numbers_of_a_token, T(0));
-    }
+    /// `memory` holds tokens · numbers_of_a_token; zeros where there is no token.
+    FPRNN_BOTH token_iteration(index tokens, T* memory) : at_{tokens, memory} {}
 
     /// Of token s; a becomes â, and V takes R D numbers.
-    void reduce(index s, index D, const T* U, const square<T, R>& S, T* a, const T* g, T* V, const T* gamma,
-                const T* beta) {
+    FPRNN_BOTH void reduce(index s, index D, const T* U, const square<T, R>& S, T* a, const T* g, T* V, const T* gamma,
+                           const T* beta) {
         const auto lost = norm::take_means(D, g, U, V, a);
         if constexpr (Norm::centred)
-            for (index j = 0; j < R; ++j) at_(means + j, s) = lost[static_cast<std::size_t>(j)];
+            Team::once([&] {
+                for (index j = 0; j < R; ++j) at_(means + j, s) = lost[static_cast<std::size_t>(j)];
+            });
 
         // Uᵀ(γ ⊙ ·) of â and of V̂'s rows, and the inner products of these.
         const auto project = [&](const auto& sums, index to) {
-            for (std::size_t i = 0; i < size; ++i) {
-                T x = 0;
-                for (std::size_t k = 0; k <= i; ++k) x += S[i][k] * sums[k];
-                at_(to + static_cast<index>(i), s) = x;
-            }
+            Team::once([&] {
+                for (std::size_t i = 0; i < size; ++i) {
+                    T x = 0;
+                    for (std::size_t k = 0; k <= i; ++k) x += S[i][k] * sums[k];
+                    at_(to + static_cast<index>(i), s) = x;
+                }
+            });
         };
         const auto of_a = Team::template sum<size + 1>(D, [&](auto lane) {
             const auto x = lane.load(a), scaled = norm::weigh(lane, gamma, x);
@@ -56,7 +59,7 @@ public:
             return sum;
         });
         project(of_a, start);
-        at_(e0, s) = of_a[size] / static_cast<T>(D) + (norm::normed ? epsilon() : T(0));
+        Team::once([&] { at_(e0, s) = of_a[size] / static_cast<T>(D) + (norm::normed ? epsilon() : T(0)); });
         for (index j = 0; j < R; ++j) {
             const auto of_row = Team::template sum<2 * size + 1>(D, [&](auto lane) {
                 using W = decltype(lane.load(a));
@@ -70,9 +73,11 @@ public:
                 return sum;
             });
             project(of_row, M + j * R);
-            for (index i = 0; i <= j; ++i)
-                at_(in_E(i, j), s) = of_row[size + static_cast<std::size_t>(i)] / static_cast<T>(D);
-            at_(e1 + j, s) = of_row[2 * size] / static_cast<T>(D);
+            Team::once([&] {
+                for (index i = 0; i <= j; ++i)
+                    at_(in_E(i, j), s) = of_row[size + static_cast<std::size_t>(i)] / static_cast<T>(D);
+                at_(e1 + j, s) = of_row[2 * size] / static_cast<T>(D);
+            });
         }
         if constexpr (Norm::has_bias)
             project(Team::template sum<size>(D,
@@ -88,26 +93,26 @@ public:
 
     /// A token's iterations end when ‖V̂ (w^ℓ − w^{ℓ−1})‖ is a quarter of the tolerance beside ‖â + V̂ w^ℓ‖, which is what N
     /// scales, when ℓ would pass ell_max, or with numbers that are not finite.
-    void iterate(double tolerance, int ell_max) {
-        const T near = std::max(static_cast<T>(0.25 * tolerance), 4 * std::numeric_limits<T>::epsilon());
+    FPRNN_BOTH void iterate(double tolerance, int ell_max) const {
+        const T near = math::maximum(static_cast<T>(0.25 * tolerance), rounding);
         Team::each(at_.tokens, [&](auto lane) {
             using math::any, math::maximum, math::select, math::sqrt;
             using W = decltype(lane.load(at_.data));
             const auto get = [&](index k) { return lane.load(at_[k]); };
             const W zero(T(0));
-            numbers<W, R> now, before, half_before;
-            for (std::size_t i = 0; i < size; ++i) now[i] = before[i] = half_before[i] = zero;
+            numbers<W, R> now, before, halves_before;
+            for (std::size_t i = 0; i < size; ++i) now[i] = before[i] = halves_before[i] = zero;
             W deviation = zero, count = zero;
             auto running = zero <= zero;
             for (int ell = 1; ell <= ell_max; ++ell) {
-                numbers<W, R> half;
+                numbers<W, R> halves;
                 W scale = get(e0), moved = zero;
                 for (index i = 0; i < R; ++i) {
                     const auto n = static_cast<std::size_t>(i);
-                    half[n] = get(e1 + i);
-                    for (index j = 0; j < R; ++j) half[n] += get(in_E(i, j)) * now[static_cast<std::size_t>(j)];
-                    scale += (get(e1 + i) + half[n]) * now[n];
-                    moved += (half[n] - half_before[n]) * (now[n] - before[n]);
+                    halves[n] = get(e1 + i);
+                    for (index j = 0; j < R; ++j) halves[n] += get(in_E(i, j)) * now[static_cast<std::size_t>(j)];
+                    scale += (get(e1 + i) + halves[n]) * now[n];
+                    moved += (halves[n] - halves_before[n]) * (now[n] - before[n]);
                 }
                 if constexpr (norm::normed)
                     deviation = select(running, W(T(1)) / sqrt(maximum(scale, W(epsilon()))), deviation);
@@ -131,7 +136,7 @@ public:
                 running = running & (taint <= zero);
                 if (!any(running)) break;
                 before = now;
-                half_before = half;
+                halves_before = halves;
                 for (std::size_t i = 0; i < size; ++i) now[i] = select(running, next[i], now[i]);
             }
             for (index i = 0; i < R; ++i) lane.store(at_[w + i], now[static_cast<std::size_t>(i)]);
@@ -141,7 +146,8 @@ public:
     }
 
     /// y = y^ℓ of token s, from what reduce had and left of it; returns ℓ, or 0 when it did not settle, y unchanged.
-    int expand(index s, index D, const T* U, const T* a_hat, const T* g, const T* gamma, const T* beta, T* y) const {
+    FPRNN_BOTH int expand(index s, index D, const T* U, const T* a_hat, const T* g, const T* gamma, const T* beta,
+                          T* y) const {
         const int ell = static_cast<int>(at_(iterations, s));
         if (ell == 0) return 0;
         T lost = 0;
@@ -161,7 +167,9 @@ public:
     }
 
 private:
-    static constexpr T epsilon() {
+    static constexpr T rounding = 4 * std::numeric_limits<T>::epsilon();
+
+    FPRNN_BOTH static constexpr T epsilon() {
         if constexpr (norm::normed)
             return T(Norm::epsilon);
         else

@@ -2,8 +2,6 @@
 
 #include <fprnn/fixed_point/token_norm.hpp>
 
-#include <algorithm>
-
 namespace fprnn::kernel {
 
 /// The adjoint w = δ + (I−Q)ᵀ(k + g ⊙ N'ᵀ w) of a token, where k is what later tokens ask of the mixer's value. With the
@@ -20,22 +18,20 @@ class token_adjoint {
     // Where a token's numbers stand: of the equation the matrix and the right side, and c = Sᵀ ζ.
     static constexpr index A = 0, rhs = A + R * R, lower_S = rhs + R, c = lower_S + R * (R + 1) / 2, residual = c + R;
 
-    static constexpr index in_S(index i, index j) { return lower_S + i * (i + 1) / 2 + j; }
+    FPRNN_BOTH static constexpr index in_S(index i, index j) { return lower_S + i * (i + 1) / 2 + j; }
 
     tokens_side_by_side<T> at_;
 
 public:
     static constexpr index numbers_of_a_token = residual + 1;
 
-    /// `memory` holds tokens · numbers_of_a_token.
-    token_adjoint(index tokens, T* memory) : at_{tokens, memory} {
-        std::fill_n(memory, tokens * numbers_of_a_token, T(0));
-    }
+    /// `memory` holds tokens · numbers_of_a_token; zeros where there is no token.
+    FPRNN_BOTH token_adjoint(index tokens, T* memory) : at_{tokens, memory} {}
 
     /// Of token s; V takes R D numbers, x_hat D.
-    void reduce(index s, index D, const T* U, const square<T, R>& S, const T* x, const T* g, T* V, T* x_hat,
-                const T* gamma, const T* delta, const T* k) {
-        std::copy_n(x, D, x_hat);
+    FPRNN_BOTH void reduce(index s, index D, const T* U, const square<T, R>& S, const T* x, const T* g, T* V, T* x_hat,
+                           const T* gamma, const T* delta, const T* k) {
+        Team::each(D, [&](auto lane) { lane.store(x_hat, lane.load(x)); });
         norm::take_means(D, g, U, V, x_hat);
 
         // Of z = x̂/σ: Uᵀ(γ ⊙ z), and (γ ⊙ z)ᵀδ; Uᵀk beside them.
@@ -73,19 +69,21 @@ public:
             const T along = sums[size + 1] * inverse_deviation / static_cast<T>(D);
             numbers<T, R> PU;
             for (std::size_t i = 0; i < size; ++i) PU[i] = inverse_deviation * (sums[i] - Uz[i] * along);
-            at_(rhs + j, s) = right[static_cast<std::size_t>(j)] + inverse_deviation * (sums[size] - dz * along);
-            for (index i = 0; i < R; ++i) {
-                const auto n = static_cast<std::size_t>(i);
-                T through = 0;
-                for (std::size_t l = 0; l <= n; ++l) through += PU[l] * S[n][l];
-                at_(A + j * R + i, s) = (i == j ? T(1) : T(0)) - through;
-                if (i <= j) at_(in_S(j, i), s) = S[static_cast<std::size_t>(j)][n];
-            }
+            Team::once([&] {
+                at_(rhs + j, s) = right[static_cast<std::size_t>(j)] + inverse_deviation * (sums[size] - dz * along);
+                for (index i = 0; i < R; ++i) {
+                    const auto n = static_cast<std::size_t>(i);
+                    T through = 0;
+                    for (std::size_t l = 0; l <= n; ++l) through += PU[l] * S[n][l];
+                    at_(A + j * R + i, s) = (i == j ? T(1) : T(0)) - through;
+                    if (i <= j) at_(in_S(j, i), s) = S[static_cast<std::size_t>(j)][n];
+                }
+            });
         }
     }
 
     /// Gauss's elimination with row exchanges.
-    void solve() {
+    FPRNN_BOTH void solve() const {
         Team::each(at_.tokens, [&](auto lane) {
             using math::abs, math::maximum, math::select;
             using W = decltype(lane.load(at_.data));
@@ -136,7 +134,7 @@ public:
     }
 
     /// w of token s. Returns the relative residual of its R equations, NaN when they are singular.
-    double expand(index s, index D, const T* U, const T* delta, T* w) const {
+    FPRNN_BOTH double expand(index s, index D, const T* U, const T* delta, T* w) const {
         Team::each(D, [&](auto lane) {
             using W = decltype(lane.load(w));
             W sum = lane.load(delta);

@@ -35,8 +35,8 @@ struct tokens_side_by_side {
     index tokens;
     T* data;
 
-    T* operator[](index k) const { return data + k * tokens; }
-    T& operator()(index k, index token) const { return data[k * tokens + token]; }
+    FPRNN_BOTH T* operator[](index k) const { return data + k * tokens; }
+    FPRNN_BOTH T& operator()(index k, index token) const { return data[k * tokens + token]; }
 };
 
 /// The norm's part of a token's equation; γ is 1 and β 0 where there is none.
@@ -46,7 +46,7 @@ struct token_norm {
     static constexpr auto size = static_cast<std::size_t>(R);
 
     /// x̂ in place of x, and V̂ = the hats of g ⊙ U. Returns the means that they lost: of V's rows, of x.
-    static small_array<T, size + 1> take_means(index D, const T* g, const T* U, T* V, T* x) {
+    FPRNN_BOTH static small_array<T, size + 1> take_means(index D, const T* g, const T* U, T* V, T* x) {
         if constexpr (Norm::centred) {
             auto means = Team::template sum<size + 1>(D, [&](auto lane) {
                 small_array<decltype(lane.load(V)), size + 1> row;
@@ -58,7 +58,7 @@ struct token_norm {
                 row[size] = lane.load(x);
                 return row;
             });
-            for (T& m : means.values) m /= static_cast<T>(D);
+            for (std::size_t j = 0; j <= size; ++j) means[j] /= static_cast<T>(D);
             Team::each(D, [&](auto lane) {
                 using W = decltype(lane.load(x));
                 for (index j = 0; j < R; ++j)
@@ -75,7 +75,7 @@ struct token_norm {
     }
     /// γ ⊙ x
     template <class Lane, class X>
-    static X weigh(Lane lane, const T* gamma, X x) {
+    FPRNN_BOTH static X weigh(Lane lane, const T* gamma, X x) {
         if constexpr (normed)
             return lane.load(gamma) * x;
         else

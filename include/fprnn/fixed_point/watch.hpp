@@ -1,12 +1,13 @@
 #pragma once
 
+#include <fprnn/core/host_device.hpp>
 #include <fprnn/core/math.hpp>
 #include <fprnn/core/shape.hpp>
 #include <fprnn/fixed_point/solution.hpp>
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <new>
 
 /// When an iteration ends, sequence by sequence, and how.
 namespace fprnn::engine {
@@ -19,7 +20,7 @@ struct step_size {
 };
 
 template <class Team, class T>
-step_size<T> measure_step(const T* to, const T* from, index channels, index stride, index tokens) {
+FPRNN_BOTH step_size<T> measure_step(const T* to, const T* from, index channels, index stride, index tokens) {
     step_size<T> size;
     for (index t = 0; t < tokens; ++t, to += stride, from += stride) {
         const T change = Team::max(channels, [&](auto lane) {
@@ -31,62 +32,74 @@ step_size<T> measure_step(const T* to, const T* from, index channels, index stri
             return abs(lane.load(to));
         });
         size.finite = size.finite && change - change == T(0) && scale - scale == T(0);
-        size.absolute = std::max(size.absolute, change);
-        size.relative = std::max(size.relative, change / (scale + T(1e-8)));
+        size.absolute = math::maximum(size.absolute, change);
+        size.relative = math::maximum(size.relative, change / (scale + T(1e-8)));
     }
     return size;
 }
+
+/// What the chunks of one sequence came to.
+struct tally {
+    fprnn::status status = status::converged;  ///< the worst
+    int iterations = 0;                        ///< the most
+    double residual = 0;                       ///< the largest
+    index total_iterations = 0, tokens_converged = 0;
+};
 
 /// Follows one sequence through an iteration until it is done; from then on the sequence is frozen, so that it does not
 /// depend on how long its neighbours take.
 template <class T>
 class watch {
 public:
-    watch(double tolerance, int ell_max) : tolerance_(tolerance), ell_max_(ell_max) {}
+    FPRNN_BOTH watch(double tolerance, int ell_max) : tolerance_(tolerance), ell_max_(ell_max) {}
 
-    bool running() const { return running_; }
-    int iterations() const { return iterations_; }
+    FPRNN_BOTH bool running() const { return running_; }
+    FPRNN_BOTH int iterations() const { return iterations_; }
 
-    /// Takes step number ℓ = 1, 2, …
-    void take(int ell, const step_size<T>& step) {
-        iterations_ = ell;
-        residual_ = step.finite ? static_cast<double>(step.relative) : std::numeric_limits<double>::infinity();
+    /// Goes on after `ell` iterations that somebody else has made.
+    FPRNN_BOTH void go_on_from(int ell) { iterations_ = ell; }
+    /// Takes the next step, ℓ = 1, 2, …
+    FPRNN_BOTH void take(const step_size<T>& step) {
+        const int ell = ++iterations_;
+        residual_ = step.finite ? static_cast<double>(step.relative) : infinite;
         if (!step.finite) {
             finish(ell == 1 ? status::nonfinite : status::diverged);
         } else if (step.relative < tolerance_) {
             finish(status::converged);
         } else if (ell >= ell_max_) {
             // An orbit's steps do not shrink; where rounding stops them, they are too small to be one.
-            last_quarter_ = std::max(last_quarter_, step.absolute);
-            const bool shrank = third_quarter_ == T(0) || last_quarter_ < T(0.99) * third_quarter_ ||
-                                step.relative < 64 * std::numeric_limits<T>::epsilon();
+            last_quarter_ = math::maximum(last_quarter_, step.absolute);
+            const bool shrank =
+                third_quarter_ == T(0) || last_quarter_ < T(0.99) * third_quarter_ || step.relative < rounding;
             finish(shrank ? status::max_iterations : status::diverged);
         }
         T& quarter = 4 * std::int64_t{ell} > 3 * std::int64_t{ell_max_} ? last_quarter_ : third_quarter_;
-        if (2 * std::int64_t{ell} > ell_max_) quarter = std::max(quarter, step.absolute);
+        if (2 * std::int64_t{ell} > ell_max_) quarter = math::maximum(quarter, step.absolute);
     }
-    void finish(status s) {
+    FPRNN_BOTH void finish(status s) {
         outcome_ = s;
         running_ = false;
     }
-    void finish(status s, int iterations, double residual) {
+    FPRNN_BOTH void finish(status s, int iterations, double residual) {
         finish(s);
         iterations_ = iterations;
         residual_ = residual;
     }
 
     /// Adds a chunk's outcome to the sequence's own.
-    void report(convergence& all, index sequence, index tokens) const {
-        const auto b = static_cast<std::size_t>(sequence);
+    FPRNN_BOTH void report(tally& all, index tokens) const {
         // What overflowed poisons the chunks after it: they are its consequence, not another cause.
-        if (all.status[b] != status::diverged) all.status[b] = std::max(all.status[b], outcome_);
-        all.iterations[b] = std::max(all.iterations[b], iterations_);
-        all.total_iterations[b] += iterations_;
-        all.residual[b] = std::max(all.residual[b], residual_);
-        if (outcome_ == status::converged) all.tokens_converged[b] += tokens;
+        if (all.status != status::diverged && all.status < outcome_) all.status = outcome_;
+        all.iterations = math::maximum(all.iterations, iterations_);
+        all.total_iterations += iterations_;
+        all.residual = math::maximum(all.residual, residual_);
+        if (outcome_ == status::converged) all.tokens_converged += tokens;
     }
 
 private:
+    static constexpr double infinite = std::numeric_limits<double>::infinity();
+    static constexpr T rounding = 64 * std::numeric_limits<T>::epsilon();
+
     double tolerance_;
     int ell_max_;
     bool running_ = true;
@@ -96,4 +109,84 @@ private:
     T third_quarter_ = 0, last_quarter_ = 0;  ///< of ℓ_max: the largest absolute steps
 };
 
+/// The watches of a tile's sequences, in the memory of the backend.
+template <class T>
+struct watches {
+    watch<T>* one = nullptr;   ///< [tile]
+    T* running = nullptr;      ///< [tile], 1 where it is, for the host to see
+    tally* tallies = nullptr;  ///< [tile]
+};
+
 }  // namespace fprnn::engine
+
+namespace fprnn::body {
+
+/// Nothing has been iterated yet.
+struct begin_tallies {
+    engine::tally* tallies;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        Team::once([&] { ::new (static_cast<void*>(tallies + s)) engine::tally; });
+    }
+};
+
+template <class T>
+struct begin_watches {
+    double tolerance;
+    int ell_max;
+    engine::watches<T> of;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        Team::once([&] {
+            ::new (static_cast<void*>(of.one + s)) engine::watch<T>(tolerance, ell_max);
+            of.running[s] = T(1);
+        });
+    }
+};
+
+/// Takes the step from `from` to `to` of sequence s, whose tokens are `stride` apart, and goes there: to = from. A sequence that
+/// is done with it stays where it was, unless it `arrives`.
+template <class T>
+struct advance {
+    index channels, tokens, stride;
+    const T* to;
+    T* from;
+    bool arrives;
+    engine::watches<T> of;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        engine::watch<T>& w = of.one[s];
+        if (!w.running()) return;
+        const T* reached = to + s * channels;
+        T* at = from + s * channels;
+        const auto step = engine::measure_step<Team>(reached, static_cast<const T*>(at), channels, stride, tokens);
+        Team::once([&] {
+            w.take(step);
+            of.running[s] = w.running() ? T(1) : T(0);
+        });
+        if (!w.running() && !arrives) return;
+        for (index t = 0; t < tokens; ++t, reached += stride, at += stride)
+            Team::each(channels, [&](auto lane) { lane.store(at, lane.load(reached)); });
+    }
+};
+
+/// Adds to the tallies what has become of a chunk of so many tokens; `counts`, when there are any, receives the iterations.
+template <class T>
+struct report {
+    index tokens;
+    engine::watches<T> of;
+    T* counts;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        Team::once([&] {
+            of.one[s].report(of.tallies[s], tokens);
+            if (counts) counts[s] = static_cast<T>(of.one[s].iterations());
+        });
+    }
+};
+
+}  // namespace fprnn::body

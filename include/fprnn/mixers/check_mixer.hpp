@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/backend/eigen.hpp>
+#include <fprnn/backend/default.hpp>
 #include <fprnn/mixers/mixer_laws.hpp>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ template <class Team>
 std::string team_name() {
     if constexpr (std::is_same_v<Team, serial_team<double>>)
         return "serial_team";
-    else if constexpr (std::is_same_v<Team, pack_team<double>>)
+    else if constexpr (std::is_same_v<Team, default_backend::team<double>>)
         return "pack_team";
     else
         return "its team";
@@ -73,7 +73,7 @@ mixer_verdict check_mixer(const mixer_claims& claims = {}) {
     if constexpr (!is_mixer<M>) {
         return {};
     } else if constexpr (sizeof...(Teams) == 0) {
-        return check_mixer<M, serial_team<double>, pack_team<double>>(claims);
+        return check_mixer<M, serial_team<double>, default_backend::team<double>>(claims);
     } else {
         mixer_verdict verdict{claims.widths.empty() ? detail::widths_of<M>() : claims.widths, {}};
         if constexpr (requires { M::check(index{}); })

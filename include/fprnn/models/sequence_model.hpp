@@ -78,7 +78,7 @@ public:
     }
 
     /// Logits [B,T,classes] without a tape.
-    template <class T, backend_for<T> Backend = eigen>
+    template <class T, backend_for<T> Backend = default_backend>
     tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
                        std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
         model_carry<T> from_the_beginning;
@@ -88,7 +88,7 @@ public:
     /// The same, from `carry` on, which is then where these tokens end: a prompt, then token by token. Where a chunk ends with
     /// each call, as it does with one-token chunks, several calls give the bits of one. Errors: a carry of other layers or another
     /// number of sequences; the carry is then what it was.
-    template <class T, backend_for<T> Backend = eigen>
+    template <class T, backend_for<T> Backend = default_backend>
     tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T>& carry,
                        std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
         const auto layers = static_cast<std::size_t>(size.layers);

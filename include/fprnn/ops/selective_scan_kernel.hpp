@@ -158,7 +158,7 @@ FPRNN_BOTH void selective_scan_back_input(const selective_scan_shape& s, const T
 ///
 ///     c̄ += H_t ȳ,  b̄ += G (Δ ⊙ u),  ū += Δ ⊙ Gᵀb,  Δ̄ += u ⊙ Gᵀb − Σ_n A ⊙ λ ⊙ H ⊙ G,  Ā −= Δ ⊙ λ ⊙ H ⊙ G
 ///
-/// `scratch` holds 2 D numbers.
+/// `scratch` holds 2 D numbers. A cotangent that is null is not wanted.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_back_token(index N, index D, const T* A, const T* delta, const T* b, const T* c,
                                           const T* u, const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar,
@@ -182,19 +182,19 @@ FPRNN_BOTH void selective_scan_back_token(index N, index D, const T* A, const T*
             const V through_decay = decayed * G;
             lane.store(H_bar + n * D, decay * G);
             lane.add(through_b, V(bn) * G);
-            lane.add(delta_bar, -a * through_decay);
-            lane.add(A_bar + n * D, -step * through_decay);
+            if (delta_bar) lane.add(delta_bar, -a * through_decay);
+            if (A_bar) lane.add(A_bar + n * D, -step * through_decay);
             return small_array<V, 2>{y * (decayed + V(bn) * in), G * in};
         });
         Team::once([&] {
-            c_bar[n] += sums[0];
-            b_bar[n] += sums[1];
+            if (c_bar) c_bar[n] += sums[0];
+            if (b_bar) b_bar[n] += sums[1];
         });
     }
     Team::each(D, [&](auto lane) {
         const auto g = lane.load(through_b);
-        lane.add(u_bar, lane.load(delta) * g);
-        lane.add(delta_bar, lane.load(u) * g);
+        if (u_bar) lane.add(u_bar, lane.load(delta) * g);
+        if (delta_bar) lane.add(delta_bar, lane.load(u) * g);
     });
 }
 
@@ -208,13 +208,15 @@ inline index selective_scan_back_scratch(index tokens, index N, index D) {
 }
 
 /// The whole adjoint of T tokens from H = H_{−1}: states are recomputed forward once, keeping one in 16, and again block
-/// by block on the way back. Everything accumulates; H_bar enters as Ḣ_{T−1} and leaves as Ḣ_{−1}.
+/// by block on the way back. Everything accumulates, and a cotangent that is null is not wanted; H_bar enters as Ḣ_{T−1} and
+/// leaves as Ḣ_{−1}.
 template <class Team, class T>
-void selective_scan_back(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c, const T* u,
-                         const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar, T* b_bar, T* c_bar, T* u_bar,
-                         T* scratch) {
+FPRNN_BOTH void selective_scan_back(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c,
+                                    const T* u, const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar, T* b_bar,
+                                    T* c_bar, T* u_bar, T* scratch) {
     const index state = s.states * s.channels;
-    const index blocks = (s.tokens + selective_scan_block - 1) / selective_scan_block;
+    constexpr index length = selective_scan_block;
+    const index blocks = (s.tokens + length - 1) / length;
     T* token_scratch = scratch;
     T* starts = token_scratch + 2 * s.channels;
     T* inside = starts + blocks * state;
@@ -229,19 +231,22 @@ void selective_scan_back(const selective_scan_shape& s, const T* A, const T* del
                                         b_bar, c_bar, u_bar, token_scratch);
         return;
     }
-    std::copy_n(H, state, starts);
-    for (index k = 1; k < blocks; ++k)
-        advance((k - 1) * selective_scan_block, selective_scan_block, starts + (k - 1) * state, starts + k * state);
+    // Channel by channel in all states, as they are advanced.
+    Team::each(s.channels, [&](auto lane) {
+        for (index n = 0; n < s.states; ++n) lane.store(starts + n * s.channels, lane.load(H + n * s.channels));
+    });
+    for (index k = 1; k < blocks; ++k) advance((k - 1) * length, length, starts + (k - 1) * state, starts + k * state);
+    const auto moved = [](T* p, index by) { return p ? p + by : nullptr; };
     for (index k = blocks - 1; k >= 0; --k) {
-        const index first = k * selective_scan_block, last = std::min(first + selective_scan_block, s.tokens);
+        const index first = k * length, last = first + length < s.tokens ? first + length : s.tokens;
         // H_t of the block's tokens but the last; before the first stands the block's start.
         const auto before = [&](index t) { return t == first ? starts + k * state : inside + (t - 1 - first) * state; };
         for (index t = first; t + 1 < last; ++t) advance(t, 1, before(t), inside + (t - first) * state);
         for (index t = last - 1; t >= first; --t) {
             const index at = t * s.stride, at_n = t * s.state_stride;
             selective_scan_back_token<Team>(s.states, s.channels, A, delta + at, b + at_n, c + at_n, u + at, before(t),
-                                            y_bar + at, H_bar, A_bar, delta_bar + at, b_bar + at_n, c_bar + at_n,
-                                            u_bar + at, token_scratch);
+                                            y_bar + at, H_bar, A_bar, moved(delta_bar, at), moved(b_bar, at_n),
+                                            moved(c_bar, at_n), moved(u_bar, at), token_scratch);
         }
     }
 }

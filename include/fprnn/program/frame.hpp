@@ -2,6 +2,7 @@
 
 #include <fprnn/backend/backend.hpp>
 #include <fprnn/core/arena.hpp>
+#include <fprnn/program/bodies.hpp>
 #include <fprnn/program/lowering.hpp>
 #include <fprnn/program/work.hpp>
 
@@ -19,17 +20,39 @@ struct rule;
 /// The pass a frame is in: rules keep in forward what backward needs and skip in replay what was kept.
 enum class pass { forward, replay, backward };
 
+/// The sequences of a frame: as many as the backend says, known when this is compiled, or else a whole batch.
+template <class Backend>
+struct tile_of {
+    index tile;
+};
+template <class Backend>
+    requires requires { Backend::tile; }
+struct tile_of<Backend> {
+    static constexpr index tile = Backend::tile;
+    explicit tile_of(index) {}
+};
+
+/// As a backend's row_sums, of rows that nobody shares.
+template <class T>
+struct rows_of_their_own {
+    receiver<T> into;
+    static void finish() {}
+};
+
 /// One tile of sequences on its way through a program. Rows are time-major, [T, tile, width]: row t·tile + s is token t
-/// of sequence s, so a chunk of tokens is one block of rows. `value` and `bar` hold every node's rows and cotangents.
+/// of sequence s, so a chunk of tokens is one block of rows. `value` and `bar` hold every node's rows and cotangents, in the
+/// backend's memory: what happens there is called through the frame, in bodies.
 template <class Program, class T, class Backend>
-struct frame {
+struct frame : tile_of<Backend> {
     using program = Program;
     using scalar = T;
     using backend = Backend;
-    using team = typename Backend::template team<T>;
-    static constexpr index tile = Backend::tile;
     static constexpr std::size_t nodes = Program::size;
+    using tile_of<Backend>::tile;
 
+    frame(Backend& backend_, index sequences) : tile_of<Backend>{sequences}, on(backend_) {}
+
+    Backend& on;
     dims size;
     index tokens = 0;
     index chunk = 1;    ///< C, tokens of a chunk
@@ -55,6 +78,23 @@ struct frame {
         using type = std::tuple<typename rule<E>::template memory<T>...>;
     };
     typename memories<typename Program::nodes>::type memory;
+
+    /// body.row<Team>(i, worker) for i in [0,n), a team a row.
+    template <class Body>
+    void each_row(index n, const Body& body) const {
+        on.template rows<T>(n, body);
+    }
+    /// body.row<Team>(0, 0) of one long row, whose channels all teams share.
+    template <class Body>
+    void one_row(const Body& body) const {
+        on.template row<T>(body);
+    }
+    /// Where the bodies of n rows add what they add up in `to` [width], once finish() is called.
+    auto sums(index n, index width_, T* to) const { return typename Backend::template row_sums<T>(on, n, width_, to); }
+    /// `numbers` of scratch for every row that a team works on while others work on theirs.
+    strided<T> take_per_worker(arena<T>& scratch, index numbers, index n) const {
+        return {scratch.take(on.workers(n) * numbers), numbers};
+    }
 
     index rows() const { return tokens * tile; }
     /// Rows of E's cotangents. Unrolled, every node has all of its rows.
@@ -103,6 +143,22 @@ struct frame {
             return nullptr;
         else
             return bar_at<E>(row);
+    }
+    template <class E>
+    strided<T> values(index row) const {
+        return {value_at<E>(row), stride_of<E>()};
+    }
+    template <class E>
+    strided<T> bars(index row) const {
+        return {bar_at<E>(row), stride_of<E>()};
+    }
+    /// Where n rows send the cotangents of operand E, nowhere when E depends on less than the pass reaches: `into`, and then finish().
+    template <class E, dependence Reach>
+    auto bars_within(index row, index n) const {
+        if constexpr (rule<E>::broadcast)
+            return sums(n, width_of<E>(), bar_within<E, Reach>(row));
+        else
+            return rows_of_their_own<T>{{{bar_within<E, Reach>(row), stride_of<E>()}}};
     }
     template <class E>
     matrix<T> value_rows(index row, index n) const {
@@ -201,9 +257,9 @@ struct plain_rule {
 
 /// sum += from, from = 0: iterations share the carry they begin from, and only the last hands one on.
 template <class F, class T>
-void move_to_sum(index n, T* from, T* sum) {
-    F::team::each(n, [&](auto lane) { lane.add(sum, lane.load(from)); });
-    std::fill_n(from, n, T(0));
+void move_to_sum(F& f, index n, T* from, T* sum) {
+    f.one_row(body::add<T>{n, from, sum});
+    f.on.fill(n, from, 0);
 }
 
 }  // namespace fprnn

@@ -15,6 +15,7 @@ namespace fprnn {
 template <class T>
 class parameter_tree {
 public:
+    using value_type = T;
     struct entry {
         std::string name;
         fprnn::shape shape;

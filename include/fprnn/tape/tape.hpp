@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/backend/eigen.hpp>
+#include <fprnn/backend/default.hpp>
 #include <fprnn/tape/parameters.hpp>
 #include <fprnn/tape/reusable.hpp>
 
@@ -29,7 +29,7 @@ struct variable {
 ///     }
 ///
 /// where every step finds the memory of the one before: records of the same operations and shapes allocate nothing.
-template <class T, backend_for<T> Backend = eigen>
+template <class T, backend_for<T> Backend = default_backend>
 class tape {
 public:
     /// `theta` must outlive the tape and keep its values until the gradient has been taken.

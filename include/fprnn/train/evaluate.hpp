@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/backend/eigen.hpp>
+#include <fprnn/backend/default.hpp>
 #include <fprnn/fixed_point/solution.hpp>
 #include <fprnn/ops/cross_entropy.hpp>
 #include <fprnn/tape/parameters.hpp>
@@ -118,7 +118,7 @@ struct evaluation {
 /// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
 /// sample(tokens, targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers and the
 /// convergence grow with their number. argument_error unless length and sequences are at least 1.
-template <class T, class Model, class Sample, backend_for<T> Backend = eigen>
+template <class T, class Model, class Sample, backend_for<T> Backend = default_backend>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
                     Backend backend = Backend{}) {
     static_assert(is_sampler<Sample>,

@@ -178,7 +178,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
 /// or observe do, or the adjoint is `unrolled`. A model resizes `how` and does not append.
 ///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
-template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
+template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}) {
     options.validate();
@@ -197,7 +197,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
 ///     });
 ///
 /// argument_error when the state cannot be one of these options; std::bad_alloc when there is no memory.
-template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = eigen>
+template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend>
 training_result train(const Model& model, training_state<T>& state, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}) {
     return detail::train(model, state.theta, state, options, sample, observe, backend);

@@ -3,8 +3,40 @@
 #include <fprnn/program/frame.hpp>
 
 #include <algorithm>
+#include <cstddef>
 
 namespace fprnn {
+
+namespace body {
+
+/// y = F(a[0], …, a[K−1])
+template <class F, std::size_t K, class T>
+struct chain {
+    index channels;
+    small_array<strided<const T>, K> a;
+    strided<T> y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        fprnn::chain::row<F, Team, K, T>(channels, at(a, r), y[r]);
+    }
+};
+
+/// ā[k] += (∂F/∂a[k]) ⊙ ȳ, or = where flag k of Stores is set.
+template <class F, std::size_t K, class T, bool... Stores>
+struct chain_back {
+    index channels;
+    small_array<strided<const T>, K> a;
+    strided<const T> y_bar;
+    small_array<receiver<T>, K> a_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        fprnn::chain::row_back<F, Team, K, T, Stores...>(channels, at(a, r), y_bar[r], at(a_bar, r, worker));
+    }
+};
+
+}  // namespace body
 
 namespace detail {
 
@@ -46,34 +78,46 @@ struct rule<elementwise_node<G, E...>> : plain_rule {
 
     template <class F>
     static void value(F& f, index row, index n) {
-        run(f, row, n, chain_arguments<node>{});
+        run(f, row, n, chain_arguments<node>{}, functor{});
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
-        run_back<Reach>(f, row, n, chain_arguments<node>{});
+        run_back<Reach>(f, row, n, chain_arguments<node>{}, functor{});
     }
 
 private:
     /// Without vectors that all tokens share, the rows are one long row.
-    template <class... A>
-    static constexpr bool flat = !(rule<A>::broadcast || ...);
-
-    template <class F, class... A>
-    static void run(F& f, index row, index n, type_list<A...>) {
-        using T = typename F::scalar;
-        const index D = f.template width_of<node>(), length = flat<A...> ? n * D : D;
-        for (index r = row; r < row + (flat<A...> ? std::min<index>(n, 1) : n); ++r)
-            chain::row<functor, typename F::team, sizeof...(A), T>(length, {f.template value_at<A>(r)...},
-                                                                   f.template value_at<node>(r));
+    template <class F, class... A, class Body>
+    static void call(F& f, index n, type_list<A...>, Body body) {
+        if constexpr ((rule<A>::broadcast || ...)) {
+            f.each_row(n, body);
+        } else {
+            body.channels *= n;
+            f.one_row(body);
+        }
     }
-    template <dependence Reach, class F, class... A>
-    static void run_back(F& f, index row, index n, type_list<A...>) {
+    // The functor is taken apart, because nvcc spells a type in its kernels by the alias that named it, here chain_functor<node>
+    // with all names of the expression.
+    template <class F, class... A, template <class...> class Functor, class... Arguments>
+    static void run(F& f, index row, index n, type_list<A...> arguments, Functor<Arguments...>) {
         using T = typename F::scalar;
-        const index D = f.template width_of<node>(), length = flat<A...> ? n * D : D;
-        for (index r = row; r < row + (flat<A...> ? std::min<index>(n, 1) : n); ++r)
-            chain::row_back<functor, typename F::team, sizeof...(A), T, F::template stores<node, A>...>(
-                length, {f.template value_at<A>(r)...}, f.template bar_at<node>(r),
-                {f.template bar_within<A, Reach>(r)...});
+        call(f, n, arguments,
+             body::chain<Functor<Arguments...>, sizeof...(A), T>{
+                 f.template width_of<node>(), {f.template values<A>(row)...}, f.template values<node>(row)});
+    }
+    template <dependence Reach, class F, class... A, template <class...> class Functor, class... Arguments>
+    static void run_back(F& f, index row, index n, type_list<A...> arguments, Functor<Arguments...>) {
+        using T = typename F::scalar;
+        const auto send = [&](auto... to) {
+            call(f, n, arguments,
+                 body::chain_back<Functor<Arguments...>, sizeof...(A), T, F::template stores<node, A>...>{
+                     f.template width_of<node>(),
+                     {f.template values<A>(row)...},
+                     f.template bars<node>(row),
+                     {to.into...}});
+            (to.finish(), ...);
+        };
+        send(f.template bars_within<A, Reach>(row, n)...);
     }
 };
 

@@ -12,14 +12,14 @@ namespace fprnn {
 namespace detail {
 template <class E>
 inline constexpr bool is_linear = false;
-template <fixed_string Name, class E, class W, class BiasInit, class WeightInit>
+template <auto Name, class E, class W, class BiasInit, class WeightInit>
 inline constexpr bool is_linear<linear_node<Name, E, W, BiasInit, WeightInit>> = true;
 }  // namespace detail
 
 /// W [n, k₁ + k₂ + …] beside its parts. A part that depends on less than the map is multiplied for all tokens at once
 /// (`hoist`); the rest where the map itself is evaluated, and all of it where nothing is evaluated twice: in one-token chunks
 /// of maps that do not see y_t.
-template <fixed_string Name, class E, class W, class BiasInit, class WeightInit>
+template <auto Name, class E, class W, class BiasInit, class WeightInit>
 struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     using node = linear_node<Name, E, W, BiasInit, WeightInit>;
     using parts = typename node::operands;
@@ -73,26 +73,25 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     /// Products are formed of all tokens, of a chunk's and of those that the last chunk has.
     template <class F>
     static index packing_size(const F& f) {
-        index n = 0;
-        for (const index tokens : {f.tokens, f.chunk, f.tokens % f.chunk})
-            n = std::max(n, F::backend::template packing_size<typename F::scalar>(tokens * F::tile, width(f.size),
-                                                                                  columns(f.size)));
-        return n;
+        const auto size = [&](index tokens) {
+            return f.on.template packing_size<typename F::scalar>(tokens * f.tile, width(f.size), columns(f.size));
+        };
+        return std::max({size(f.tokens), size(f.chunk), size(f.tokens % f.chunk)});
     }
     template <class F>
     static void begin(F& f, const typename F::scalar*) {
         if constexpr (iterated) {
             auto& m = f.template memory_of<node>();
-            if (m.total) std::fill_n(m.total, f.rows() * width(f.size), 0);
+            if (m.total) f.on.fill(f.rows() * width(f.size), m.total, 0);
             if (m.packed == nullptr) return;
             visit(
                 [&]<class P>(index column) {
                     if (is_packed<P>(f)) {
                         const auto w = weights(f, column, f.template width_of<P>());
                         if (f.phase == pass::forward)
-                            F::backend::pack(w, packed_part<P>(f, column));
+                            f.on.pack(w, packed_part<P>(f, column));
                         else
-                            F::backend::pack_back(w, packed_part<P>(f, column));
+                            f.on.pack_back(w, packed_part<P>(f, column));
                     }
                 },
                 f);
@@ -119,7 +118,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             if (evaluated_once(f)) {
                 overwrite = multiply_parts<true>(f, row, n, f.template value_rows<node>(row, n), start(f, out, n));
             } else {
-                std::copy_n(f.template memory_of<node>().hoisted + row * width, n * width, out);
+                f.on.copy(n * width, f.template memory_of<node>().hoisted + row * width, out);
                 overwrite = false;
             }
         } else {
@@ -129,8 +128,8 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
-        if (auto* packed = f.template memory_of<node>().packed_bar; packed && n == F::tile)
-            F::backend::pack_rows(f.template const_bar_rows<node>(row, n), packed);
+        if (auto* packed = f.template memory_of<node>().packed_bar; packed && n == f.tile)
+            f.on.pack_rows(f.template const_bar_rows<node>(row, n), packed);
         visit(
             [&]<class P>(index column) {
                 if constexpr (!hoisted<P> ? P::depends >= Reach : Reach == dependence::input)
@@ -152,11 +151,10 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         const index n = width(f.size), k = columns(f.size);
         multiply_weights(f, 0, f.rows(), [&]<class P>() { return !iterated || hoisted<P> || !f.unrolled; });
         if constexpr (node::has_bias) {
-            auto* bias = f.template gradient_of<node>() + n * k;
-            for (index r = 0; r < f.rows(); ++r) {
-                const auto* bar = f.template bar_at<node>(r);
-                F::team::each(n, [&](auto lane) { lane.add(bias, lane.load(bar)); });
-            }
+            using T = typename F::scalar;
+            auto sums = f.sums(f.rows(), n, f.template gradient_of<node>() + n * k);
+            f.each_row(f.rows(), body::add_rows<T>{n, f.template bars<node>(0), sums.into});
+            sums.finish();
         }
     }
 
@@ -165,17 +163,17 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     template <class F>
     static void after_unrolled_step(F& f, index row, index n) {
         if constexpr (iterated) {
-            multiply_weights(f, row, n, []<class P>() { return !hoisted<P>; });
-            const auto* bar = f.template bar_at<node>(row);
-            auto* total = f.template memory_of<node>().total + row * width(f.size);
-            F::team::each(n * width(f.size), [&](auto lane) { lane.add(total, lane.load(bar)); });
+            multiply_weights(f, row, n, [&]<class P>() { return !hoisted<P>; });
+            const index D = width(f.size);
+            f.one_row(body::add<typename F::scalar>{n * D, f.template bar_at<node>(row),
+                                                    f.template memory_of<node>().total + row * D});
         }
     }
     template <class F>
     static void after_unrolled_chunk(F& f, index row, index n) {
         if constexpr (iterated)
-            std::copy_n(f.template memory_of<node>().total + row * width(f.size), n * width(f.size),
-                        f.template bar_at<node>(row));
+            f.on.copy(n * width(f.size), f.template memory_of<node>().total + row * width(f.size),
+                      f.template bar_at<node>(row));
     }
 
 private:
@@ -200,8 +198,8 @@ private:
     static constexpr bool reads_rows =
         detail::is_linear<Other>&& Other::depends == node::depends&& contains<typename Other::operands, P>;
     template <class F>
-    static index packed_rows_size(const F&, index n) {
-        return F::backend::template packed_size<typename F::scalar>(F::tile, n);
+    static index packed_rows_size(const F& f, index n) {
+        return f.on.template packed_size<typename F::scalar>(f.tile, n);
     }
     /// Also when the last chunk alone is: its bits are then those of a call that begins with it.
     template <class F>
@@ -226,16 +224,15 @@ private:
                                     f.template const_value_rows<P>(row, n)};
             },
             f);
-        F::backend::multiply_weights(f.template const_bar_rows<node>(row, n), weights_parts<T>(all.data(), count),
-                                     f.packing);
+        f.on.multiply_weights(f.template const_bar_rows<node>(row, n), weights_parts<T>(all.data(), count), f.packing);
     }
     /// The bias, when there is one; says whether the first product overwrites.
     template <class F>
     static bool start(F& f, typename F::scalar* out, index n) {
         if constexpr (node::has_bias) {
-            const index width = f.template width_of<node>();
-            const auto* bias = f.template parameters_of<node>() + width * columns(f.size);
-            for (index r = 0; r < n; ++r) std::copy_n(bias, width, out + r * width);
+            const index D = width(f.size);
+            f.each_row(n, body::copy<typename F::scalar>{
+                              D, {f.template parameters_of<node>() + D * columns(f.size), 0}, {out, D}});
             return false;
         } else {
             return true;
@@ -257,12 +254,12 @@ private:
                 if constexpr (!iterated || hoisted<P> == Hoisted) {
                     const auto x = f.template const_value_rows<P>(row, n);
                     const auto w = weights(f, column, f.template width_of<P>());
-                    if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile) {
+                    if (const auto* packed = packed_part<P>(f, column); packed && n == f.tile) {
                         auto* rows = f.packed[F::template slot<P>];
-                        if constexpr (packs_rows<typename F::program, P>()) F::backend::pack_rows(x, rows);
-                        F::backend::multiply_packed(out, {x, rows}, {w, packed}, overwrite);
+                        if constexpr (packs_rows<typename F::program, P>()) f.on.pack_rows(x, rows);
+                        f.on.multiply_packed(out, {x, rows}, {w, packed}, overwrite);
                     } else {
-                        F::backend::multiply(out, x, w, overwrite, f.packing);
+                        f.on.multiply(out, x, w, overwrite, f.packing);
                     }
                     overwrite = false;
                     // Of all tokens is one product, also when it is formed token by token.
@@ -280,18 +277,17 @@ private:
         const auto x_bar = f.template bar_rows<P>(row, n);
         const auto y_bar = f.template const_bar_rows<node>(row, n);
         const auto w = weights(f, column, f.template width_of<P>());
-        if (const auto* packed = packed_part<P>(f, column); packed && n == F::tile)
-            F::backend::multiply_back_packed(x_bar, {y_bar, f.template memory_of<node>().packed_bar}, {w, packed},
-                                             false);
+        if (const auto* packed = packed_part<P>(f, column); packed && n == f.tile)
+            f.on.multiply_back_packed(x_bar, {y_bar, f.template memory_of<node>().packed_bar}, {w, packed}, false);
         else
-            F::backend::multiply_back(x_bar, y_bar, w, F::template stores<node, P>, f.packing);
+            f.on.multiply_back(x_bar, y_bar, w, F::template stores<node, P>, f.packing);
     }
     /// Whole cache lines.
     template <class P, class F>
     static index packed_size(const F& f) {
         using T = typename F::scalar;
         constexpr index line = 64 / static_cast<index>(sizeof(T));
-        const index n = F::backend::template packed_size<T>(width(f.size), f.template width_of<P>());
+        const index n = f.on.template packed_size<T>(width(f.size), f.template width_of<P>());
         return (n + line - 1) / line * line;
     }
     /// Part P of W, which begins at `column`, as begin packed it; null where it has not. Equal parts stand in several columns.

@@ -6,17 +6,80 @@
 #include <algorithm>
 #include <array>
 #include <concepts>
+#include <cstddef>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace fprnn {
+
+namespace body {
+
+template <class M, std::size_t K, class T>
+struct prepare {
+    index channels;
+    small_array<strided<const T>, K> raw;
+    strided<T> q;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        const auto from = at(raw, r);
+        M::template prepare<Team, T>(channels, from.values, q[r]);
+    }
+};
+
+template <class M, std::size_t K, class T>
+struct prepare_back {
+    index channels;
+    small_array<strided<const T>, K> raw;
+    strided<const T> q, q_bar;
+    small_array<receiver<T>, K> raw_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        const auto from = at(raw, r);
+        const auto to = at(raw_bar, r, worker);
+        M::template prepare_back<Team, T>(channels, from.values, q[r], q_bar[r], to.values);
+    }
+};
+
+template <class M, class T>
+struct mix {
+    index channels;
+    strided<const T> q, v, w;
+    strided<T> out, scratch;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        M::template mix<Team, T>(channels, q[r], v[r], w[r], out[r], scratch[worker]);
+    }
+};
+
+/// q̄ as well, where it is asked for.
+template <class M, class T>
+struct mix_back {
+    index channels;
+    strided<const T> q, v, w, out_bar;
+    receiver<T> v_bar, w_bar;
+    strided<T> q_bar, scratch;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        M::template mix_back<Team, T>(channels, q[r], out_bar[r], v_bar.at(r, worker), w_bar.at(r, worker),
+                                      scratch[worker]);
+        if (q_bar.data)
+            M::template mix_back_q<Team, T>(channels, q[r], v[r], w[r], out_bar[r], q_bar[r], scratch[worker]);
+    }
+};
+
+}  // namespace body
 
 template <class M, class... Maps>
 struct rule<prepared_node<mixer_node<M, Maps...>>> : plain_rule {
     using node = prepared_node<mixer_node<M, Maps...>>;
     template <class T>
     struct memory {
-        T* ignored = nullptr;  ///< takes the cotangents of maps that the pass does not reach
+        strided<T> ignored;  ///< [workers], takes the cotangents of maps that the pass does not reach
     };
     /// Every row begins a cache line: registers that lie across two of them are dear to load, and all that mixes loads these.
     static index width(const dims& d) {
@@ -37,29 +100,38 @@ struct rule<prepared_node<mixer_node<M, Maps...>>> : plain_rule {
     }
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>&) {
-        const index n = std::max({rule<Maps>::width(f.size)...});
-        f.template memory_of<node>().ignored = scratch.take(n);
-        if (auto* p = f.template memory_of<node>().ignored) std::fill_n(p, n, typename F::scalar(0));
+        auto& ignored = f.template memory_of<node>().ignored;
+        ignored = f.take_per_worker(scratch, std::max({rule<Maps>::width(f.size)...}), f.rows());
+        if (ignored.data) f.on.fill(f.on.workers(f.rows()) * ignored.stride, ignored.data, 0);
     }
     template <class F>
     static void value(F& f, index row, index n) {
-        using T = typename F::scalar;
-        for (index r = row; r < row + n; ++r) {
-            const T* raw[] = {f.template value_at<Maps>(r)...};
-            M::template prepare<typename F::team, T>(f.size.d_inner, raw, f.template value_at<node>(r));
-        }
+        f.each_row(n, body::prepare<M, sizeof...(Maps), typename F::scalar>{
+                          f.size.d_inner, {f.template values<Maps>(row)...}, f.template values<node>(row)});
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
-        using T = typename F::scalar;
-        if constexpr (node::depends >= Reach)
-            for (index r = row; r < row + n; ++r) {
-                const T* raw[] = {f.template value_at<Maps>(r)...};
-                T* raw_bar[] = {Maps::depends >= Reach ? f.template bar_at<Maps>(r)
-                                                       : f.template memory_of<node>().ignored...};
-                M::template prepare_back<typename F::team, T>(f.size.d_inner, raw, f.template value_at<node>(r),
-                                                              f.template bar_at<node>(r), raw_bar);
-            }
+        if constexpr (node::depends >= Reach) {
+            const auto send = [&](auto... to) {
+                f.each_row(n,
+                           body::prepare_back<M, sizeof...(Maps), typename F::scalar>{f.size.d_inner,
+                                                                                      {f.template values<Maps>(row)...},
+                                                                                      f.template values<node>(row),
+                                                                                      f.template bars<node>(row),
+                                                                                      {to.into...}});
+                (to.finish(), ...);
+            };
+            send(bar_or_ignored<Maps, Reach>(f, row, n)...);
+        }
+    }
+
+private:
+    template <class Map, dependence Reach, class F>
+    static auto bar_or_ignored(F& f, index row, index n) {
+        if constexpr (Map::depends >= Reach)
+            return f.template bars_within<Map, Reach>(row, n);
+        else
+            return rows_of_their_own<typename F::scalar>{{f.template memory_of<node>().ignored, true}};
     }
 };
 
@@ -70,50 +142,53 @@ struct rule<mix_node<Q, V, W>> : plain_rule {
     using M = typename Q::mixer_type;
     template <class T>
     struct memory {
-        T* scratch = nullptr;
+        strided<T> scratch;  ///< [workers]
     };
     static index width(const dims& d) { return d.d_inner; }
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>&) {
-        f.template memory_of<node>().scratch = scratch.take(M::scratch(f.size.d_inner));
+        f.template memory_of<node>().scratch = f.take_per_worker(scratch, M::scratch(f.size.d_inner), f.rows());
     }
     template <class F>
     static void value(F& f, index row, index n) {
-        using T = typename F::scalar;
-        for (index r = row; r < row + n; ++r)
-            M::template mix<typename F::team, T>(f.size.d_inner, f.template value_at<prepared>(r), at<V>(f, r),
-                                                 at<W>(f, r), f.template value_at<node>(r),
-                                                 f.template memory_of<node>().scratch);
+        f.each_row(n, body::mix<M, typename F::scalar>{f.size.d_inner, f.template values<prepared>(row), at<V>(f, row),
+                                                       at<W>(f, row), f.template values<node>(row),
+                                                       f.template memory_of<node>().scratch});
         f.work.mixer_applications += n;
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
         using T = typename F::scalar;
-        T* scratch = f.template memory_of<node>().scratch;
-        for (index r = row; r < row + n; ++r) {
-            const T *q = f.template value_at<prepared>(r), *bar = f.template bar_at<node>(r);
-            M::template mix_back<typename F::team, T>(f.size.d_inner, q, bar, bar_at<V, Reach>(f, r),
-                                                      bar_at<W, Reach>(f, r), scratch);
-            if constexpr (prepared::depends >= Reach)
-                M::template mix_back_q<typename F::team, T>(f.size.d_inner, q, at<V>(f, r), at<W>(f, r), bar,
-                                                            f.template bar_at<prepared>(r), scratch);
-        }
+        auto v_bar = bars_of<V, Reach>(f, row, n);
+        auto w_bar = bars_of<W, Reach>(f, row, n);
+        T* const q_bar = f.template bar_within<prepared, Reach>(row);
+        f.each_row(n, body::mix_back<M, T>{f.size.d_inner,
+                                           f.template values<prepared>(row),
+                                           at<V>(f, row),
+                                           at<W>(f, row),
+                                           f.template bars<node>(row),
+                                           v_bar.into,
+                                           w_bar.into,
+                                           {q_bar, f.template stride_of<prepared>()},
+                                           f.template memory_of<node>().scratch});
+        v_bar.finish();
+        w_bar.finish();
     }
 
 private:
     template <class E, class F>
-    static const typename F::scalar* at(F& f, index row) {
+    static strided<const typename F::scalar> at(F& f, index row) {
         if constexpr (std::same_as<E, zero_node>)
-            return nullptr;
+            return {};
         else
-            return f.template value_at<E>(row);
+            return f.template values<E>(row);
     }
     template <class E, dependence Reach, class F>
-    static typename F::scalar* bar_at(F& f, index row) {
+    static auto bars_of(F& f, index row, index n) {
         if constexpr (std::same_as<E, zero_node>)
-            return nullptr;
+            return rows_of_their_own<typename F::scalar>{};
         else
-            return f.template bar_within<E, Reach>(row);
+            return f.template bars_within<E, Reach>(row, n);
     }
 };
 

@@ -8,7 +8,65 @@
 
 namespace fprnn {
 
-template <class Function, fixed_string Name, class E>
+namespace body {
+
+template <class Function, class T>
+struct norm {
+    index channels;
+    strided<const T> x;
+    const T *weight, *bias;
+    strided<T> y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        Function::template value<Team, T>(channels, x[r], weight, bias, y[r]);
+    }
+};
+
+/// The weight's cotangent, and the bias's after it, where they are asked for.
+template <class Function, class T>
+struct norm_back {
+    index channels;
+    strided<const T> x;
+    const T* weight;
+    strided<const T> y_bar;
+    receiver<T> x_bar, weight_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        T* bar = weight_bar.at(r, worker);
+        Function::template back<Team, T>(channels, x[r], weight, y_bar[r], x_bar.at(r, worker), bar,
+                                         bar ? bar + channels : nullptr);
+    }
+};
+
+template <class T>
+struct l2_normalise {
+    index channels;
+    strided<const T> x;
+    strided<T> y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        l2_normalise_function::value<Team, T>(channels, x[r], y[r]);
+    }
+};
+
+template <class T>
+struct l2_normalise_back {
+    index channels;
+    strided<const T> x, y_bar;
+    receiver<T> x_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        l2_normalise_function::back<Team, T>(channels, x[r], y_bar[r], x_bar.at(r, worker));
+    }
+};
+
+}  // namespace body
+
+template <class Function, auto Name, class E>
 struct rule<norm_node<Function, Name, E>> : plain_rule {
     using node = norm_node<Function, Name, E>;
     static index width(const dims& d) { return node::width::of(d); }
@@ -21,28 +79,22 @@ struct rule<norm_node<Function, Name, E>> : plain_rule {
     static void value(F& f, index row, index n) {
         const index D = width(f.size);
         const auto* weight = f.template parameters_of<node>();
-        for (index r = row; r < row + n; ++r)
-            Function::template value<typename F::team>(D, constant(f.template value_at<E>(r)), weight, weight + D,
-                                                       f.template value_at<node>(r));
+        f.each_row(n, body::norm<Function, typename F::scalar>{D, f.template values<E>(row), weight, weight + D,
+                                                               f.template values<node>(row)});
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
         if constexpr (E::depends >= Reach) {
             using T = typename F::scalar;
             const index D = width(f.size);
-            const T* weight = f.template parameters_of<node>();
-            T* weight_bar = Reach == dependence::input ? f.template gradient_of<node>() : nullptr;
-            for (index r = row; r < row + n; ++r)
-                Function::template back<typename F::team>(D, constant(f.template value_at<E>(r)), weight,
-                                                          constant(f.template bar_at<node>(r)), f.template bar_at<E>(r),
-                                                          weight_bar, weight_bar ? weight_bar + D : nullptr);
+            T* const weight_bar = Reach == dependence::input ? f.template gradient_of<node>() : nullptr;
+            auto to = f.template bars_within<E, Reach>(row, n);
+            auto sums = f.sums(n, Function::has_bias ? 2 * D : D, weight_bar);
+            f.each_row(n, body::norm_back<Function, T>{D, f.template values<E>(row), f.template parameters_of<node>(),
+                                                       f.template bars<node>(row), to.into, sums.into});
+            sums.finish();
+            to.finish();
         }
-    }
-
-private:
-    template <class T>
-    static const T* constant(T* p) {
-        return p;
     }
 };
 
@@ -52,18 +104,17 @@ struct rule<l2_normalise_node<E>> : plain_rule {
     static index width(const dims& d) { return node::width::of(d); }
     template <class F>
     static void value(F& f, index row, index n) {
-        using T = typename F::scalar;
-        for (index r = row; r < row + n; ++r)
-            l2_normalise_function::value<typename F::team, T>(width(f.size), f.template value_at<E>(r),
-                                                              f.template value_at<node>(r));
+        f.each_row(n, body::l2_normalise<typename F::scalar>{width(f.size), f.template values<E>(row),
+                                                             f.template values<node>(row)});
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
-        using T = typename F::scalar;
-        if constexpr (E::depends >= Reach)
-            for (index r = row; r < row + n; ++r)
-                l2_normalise_function::back<typename F::team, T>(width(f.size), f.template value_at<E>(r),
-                                                                 f.template bar_at<node>(r), f.template bar_at<E>(r));
+        if constexpr (E::depends >= Reach) {
+            auto to = f.template bars_within<E, Reach>(row, n);
+            f.each_row(n, body::l2_normalise_back<typename F::scalar>{width(f.size), f.template values<E>(row),
+                                                                      f.template bars<node>(row), to.into});
+            to.finish();
+        }
     }
 };
 

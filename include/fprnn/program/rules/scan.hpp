@@ -7,6 +7,35 @@
 
 namespace fprnn {
 
+namespace body {
+
+/// All sequences side by side, as one row of channels.
+template <class T>
+struct scan {
+    index tokens, channels;
+    const T *lambda, *u, *before;
+    T* h;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        kernel::scan<Team, T>(tokens, channels, channels, lambda, u, before, h);
+    }
+};
+
+template <class T>
+struct scan_back {
+    index tokens, channels;
+    const T *lambda, *h, *before, *h_bar;
+    T *running, *lambda_bar, *u_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        kernel::scan_back<Team>(tokens, channels, channels, lambda, h, before, h_bar, running, lambda_bar, u_bar);
+    }
+};
+
+}  // namespace body
+
 template <class Lambda, class U>
 struct rule<scan_node<Lambda, U>> : plain_rule {
     using node = scan_node<Lambda, U>;
@@ -24,7 +53,7 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept_arena) {
         auto& m = f.template memory_of<node>();
-        const index n = F::tile * width(f.size);
+        const index n = f.tile * width(f.size);
         m.before = kept_arena.take(n);
         m.running = scratch.take(n);
         m.trial = scratch.take(n);
@@ -32,28 +61,28 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
     template <class F>
     static void before_unrolled_chunk(F& f) {
         auto& m = f.template memory_of<node>();
-        std::fill_n(m.trial, F::tile * width(f.size), typename F::scalar(0));
+        f.on.fill(f.tile * width(f.size), m.trial, 0);
     }
     template <class F>
     static void after_unrolled_step(F& f, index, index) {
         auto& m = f.template memory_of<node>();
-        move_to_sum<F>(F::tile * width(f.size), m.running, m.trial);
+        move_to_sum(f, f.tile * width(f.size), m.running, m.trial);
     }
     template <class F>
     static void after_unrolled_chunk(F& f, index, index) {
         auto& m = f.template memory_of<node>();
-        std::copy_n(m.trial, F::tile * width(f.size), m.running);
+        f.on.copy(f.tile * width(f.size), m.trial, m.running);
     }
     template <class F>
     static void begin(F& f, const typename F::scalar* carry) {
         auto& m = f.template memory_of<node>();
-        const index n = F::tile * width(f.size);
-        if (carry) std::copy_n(carry, n, m.before);
-        if (f.phase == pass::backward) std::fill_n(m.running, n, typename F::scalar(0));
+        const index n = f.tile * width(f.size);
+        if (carry) f.on.copy(n, carry, m.before);
+        if (f.phase == pass::backward) f.on.fill(n, m.running, 0);
     }
     template <class F>
     static void end(F& f, typename F::scalar* carry) {
-        std::copy_n(f.template value_at<node>(f.rows() - F::tile), F::tile * width(f.size), carry);
+        f.on.copy(f.tile * width(f.size), f.template value_at<node>(f.rows() - f.tile), carry);
     }
     /// A tile's sequences lie side by side, so they are scanned as one row of tile·D channels.
     template <class F>
@@ -61,8 +90,8 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
         if (f.phase == pass::replay) return;
         using T = typename F::scalar;
         const index tokens = tokens_of(f, n), D = n / tokens * width(f.size);
-        kernel::scan<typename F::team, T>(tokens, D, D, f.template value_at<Lambda>(row), f.template value_at<U>(row),
-                                          start(f, row), f.template value_at<node>(row));
+        f.one_row(body::scan<T>{tokens, D, f.template value_at<Lambda>(row), f.template value_at<U>(row), start(f, row),
+                                f.template value_at<node>(row)});
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
@@ -70,15 +99,15 @@ struct rule<scan_node<Lambda, U>> : plain_rule {
         if constexpr (node::depends >= Reach) {
             auto& m = f.template memory_of<node>();
             const index tokens = tokens_of(f, n), D = n / tokens * width(f.size);
-            T* running = m.running + row % F::tile * width(f.size);
+            T* running = m.running + row % f.tile * width(f.size);
             if constexpr (Reach != dependence::input) {
-                std::copy_n(running, D, m.trial);
+                f.on.copy(D, running, m.trial);
                 running = m.trial;
             }
-            kernel::scan_back<typename F::team>(
-                tokens, D, D, f.template value_at<Lambda>(row), f.template value_at<node>(row), start(f, row),
-                f.template bar_at<node>(row), running, f.template bar_within<Lambda, Reach>(row),
-                f.template bar_within<U, Reach>(row));
+            f.one_row(body::scan_back<T>{tokens, D, f.template value_at<Lambda>(row), f.template value_at<node>(row),
+                                         start(f, row), f.template bar_at<node>(row), running,
+                                         f.template bar_within<Lambda, Reach>(row),
+                                         f.template bar_within<U, Reach>(row)});
         }
     }
 
@@ -86,12 +115,12 @@ private:
     /// Outside of the iteration all tokens are at hand, inside it the chunk's.
     template <class F>
     static index tokens_of(const F& f, index n) {
-        return node::depends == dependence::input || node::depends == dependence::output ? n / F::tile : f.span;
+        return node::depends == dependence::input || node::depends == dependence::output ? n / f.tile : f.span;
     }
     template <class F>
     static const typename F::scalar* start(F& f, index row) {
-        return row < F::tile ? f.template memory_of<node>().before + row * width(f.size)
-                             : f.template value_at<node>(row - F::tile);
+        return row < f.tile ? f.template memory_of<node>().before + row * width(f.size)
+                            : f.template value_at<node>(row - f.tile);
     }
 };
 

@@ -10,7 +10,149 @@
 
 namespace fprnn {
 
-template <fixed_string Name, class Delta, class B, class C, class U>
+/// Row s is sequence s; its tokens are shape.stride apart.
+namespace body {
+
+/// to = e^from, of one row.
+template <class T>
+struct exponentials {
+    index channels;
+    const T* from;
+    T* to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        using math::exp;
+        Team::each(channels, [&](auto lane) { lane.store(to, exp(lane.load(from))); });
+    }
+};
+
+/// y = p + g ⊙ u, of one row.
+template <class T>
+struct open_value {
+    index channels;
+    const T *p, *g, *u;
+    T* y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.store(y, lane.load(p) + lane.load(g) * lane.load(u)); });
+    }
+};
+
+/// ū += g ⊙ ȳ + k, of one row.
+template <class T>
+struct open_value_back {
+    index channels;
+    const T *k, *g, *y_bar;
+    T* u_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.add(u_bar, lane.load(g) * lane.load(y_bar) + lane.load(k)); });
+    }
+};
+
+template <class T>
+struct selective_scan {
+    kernel::selective_scan_shape shape;
+    const T* A;
+    strided<const T> delta, b, c, u;
+    strided<T> H, y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        kernel::selective_scan<Team, T>(shape, A, delta[s], b[s], c[s], u[s], H[s], y[s]);
+    }
+};
+
+template <class T>
+struct selective_scan_advance {
+    kernel::selective_scan_shape shape;
+    const T* A;
+    strided<const T> delta, b, u, from;
+    strided<T> to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        kernel::selective_scan_advance<Team, T>(shape, A, delta[s], b[s], u[s], from[s], to[s]);
+    }
+};
+
+/// The token before is awaited where its rows are not null.
+template <class T>
+struct selective_scan_open {
+    index states, channels;
+    const T* A;
+    strided<const T> delta, b, c;
+    strided<T> H, p, g;
+    strided<const T> delta_before, b_before, u_before;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        const kernel::open_token<T> before{delta_before[s], b_before[s], u_before[s]};
+        kernel::selective_scan_open<Team, T>(states, channels, A, delta[s], b[s], c[s], H[s], p[s], g[s],
+                                             before.u ? &before : nullptr);
+    }
+};
+
+template <class T>
+struct selective_scan_close {
+    index states, channels;
+    strided<const T> delta, b, u;
+    strided<T> H;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        kernel::selective_scan_close<Team, T>(states, channels, delta[s], b[s], u[s], H[s]);
+    }
+};
+
+template <class T>
+struct selective_scan_open_back {
+    index states, channels;
+    strided<const T> delta, b, c, H_bar;
+    strided<T> k, g;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        kernel::selective_scan_open_back<Team, T>(states, channels, delta[s], b[s], c[s], H_bar[s], k[s], g[s]);
+    }
+};
+
+template <class T>
+struct selective_scan_back_input {
+    kernel::selective_scan_shape shape;
+    const T* A;
+    strided<const T> delta, b, c, y_bar;
+    strided<T> H_bar, u_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        kernel::selective_scan_back_input<Team, T>(shape, A, delta[s], b[s], c[s], y_bar[s], H_bar[s], u_bar[s]);
+    }
+};
+
+template <class T>
+struct selective_scan_back {
+    kernel::selective_scan_shape shape;
+    const T* A;
+    strided<const T> delta, b, c, u, H, y_bar;
+    strided<T> H_bar;
+    receiver<T> A_bar;
+    strided<T> delta_bar, b_bar, c_bar, u_bar, scratch;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index worker) const {
+        kernel::selective_scan_back<Team, T>(shape, A, delta[s], b[s], c[s], u[s], H[s], y_bar[s], H_bar[s],
+                                             A_bar.at(s, worker), delta_bar[s], b_bar[s], c_bar[s], u_bar[s],
+                                             scratch[worker]);
+    }
+};
+
+}  // namespace body
+
+template <auto Name, class Delta, class B, class C, class U>
 struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
     using node = selective_scan_node<Name, Delta, B, C, U>;
     static constexpr bool kept = true;
@@ -28,8 +170,7 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         T* sum = nullptr;      ///< [tile, N, D], cotangents summed over unrolled iterations
         T* inside = nullptr;   ///< [chunks of a block − 1, tile, N, D], states before its later chunks: backward
         T* open = nullptr;     ///< [2, tile, D], p and g of an open token; for the adjoint k and g
-        T* ignored = nullptr;  ///< takes cotangents that the pass does not reach
-        T* scratch = nullptr;
+        strided<T> scratch;    ///< [workers]
         index block = -1;      ///< which block `inside` holds
         bool awaited = false;  ///< the input of the token before has not arrived in `state`
     };
@@ -42,57 +183,63 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept_arena) {
         auto& m = f.template memory_of<node>();
-        const index D = width(f.size), one = carry(f.size), all = F::tile * one;
-        const index span = chunk(f) * F::tile;
+        const index D = width(f.size), one = carry(f.size), all = f.tile * one;
         m.starts = kept_arena.take((f.tokens + block_tokens(f) - 1) / block_tokens(f) * all);
         m.A = scratch.take(one);
         m.state = scratch.take(all);
         m.trial = scratch.take(all);
-        m.open = scratch.take(2 * F::tile * D);
+        m.open = scratch.take(2 * f.tile * D);
         if (f.phase == pass::forward) return;
         m.A_bar = scratch.take(one);
         m.inside = scratch.take((block_tokens(f) / chunk(f) - 1) * all);
-        m.ignored = scratch.take(one + span * D + 2 * span * f.size.d_state);
-        m.scratch = scratch.take(kernel::selective_scan_back_scratch(chunk(f), f.size.d_state, D));
+        m.scratch =
+            f.take_per_worker(scratch, kernel::selective_scan_back_scratch(chunk(f), f.size.d_state, D), f.tile);
         m.block = -1;
         if (f.unrolled) m.sum = scratch.take(all);
     }
     template <class F>
     static void begin(F& f, const typename F::scalar* carried) {
-        using math::exp;
         auto& m = f.template memory_of<node>();
-        const auto* omega = f.template parameters_of<node>();
-        const index all = F::tile * carry(f.size);
-        F::team::each(carry(f.size), [&](auto lane) { lane.store(m.A, exp(lane.load(omega))); });
+        const index all = f.tile * carry(f.size);
+        f.one_row(body::exponentials<typename F::scalar>{carry(f.size), f.template parameters_of<node>(), m.A});
         if (carried) {
-            std::copy_n(carried, all, m.state);
-            std::copy_n(carried, all, m.starts);
+            f.on.copy(all, carried, m.state);
+            f.on.copy(all, carried, m.starts);
         } else {
-            std::fill_n(m.state, all, typename F::scalar(0));
-            std::fill_n(m.A_bar, carry(f.size), typename F::scalar(0));
+            f.on.fill(all, m.state, 0);
+            f.on.fill(carry(f.size), m.A_bar, 0);
         }
     }
     template <class F>
     static void end(F& f, typename F::scalar* carried) {
-        std::copy_n(f.template memory_of<node>().state, F::tile * carry(f.size), carried);
+        f.on.copy(f.tile * carry(f.size), f.template memory_of<node>().state, carried);
     }
 
     /// A chunk of one token is opened once: what its input adds is then two vectors, whatever N is.
     template <class F>
     static void open(F& f, index row, index n) {
-        if (!opened || n != F::tile || f.phase != pass::forward) return;
+        if (!opened || n != f.tile || f.phase != pass::forward) return;
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
-        const index D = width(f.size);
-        for (index s = 0; s < F::tile; ++s) {
-            const index at = std::max<index>(row - F::tile, 0) + s;
-            const kernel::open_token<T> before{f.template value_at<Delta>(at), f.template value_at<B>(at),
-                                               f.template value_at<U>(at)};
-            kernel::selective_scan_open<typename F::team, T>(
-                f.size.d_state, D, m.A, f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
-                f.template value_at<C>(row + s), m.state + s * carry(f.size), m.open + s * D,
-                m.open + (F::tile + s) * D, m.awaited ? &before : nullptr);
+        const index D = width(f.size), before = row - f.tile;
+        body::selective_scan_open<T> open{f.size.d_state,
+                                          D,
+                                          m.A,
+                                          f.template values<Delta>(row),
+                                          f.template values<B>(row),
+                                          f.template values<C>(row),
+                                          {m.state, carry(f.size)},
+                                          {m.open, D},
+                                          {m.open + f.tile * D, D},
+                                          {},
+                                          {},
+                                          {}};
+        if (m.awaited) {
+            open.delta_before = f.template values<Delta>(before);
+            open.b_before = f.template values<B>(before);
+            open.u_before = f.template values<U>(before);
         }
+        f.each_row(f.tile, open);
         m.awaited = false;
     }
     template <class F>
@@ -102,51 +249,57 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         auto& m = f.template memory_of<node>();
         const index D = width(f.size), one = carry(f.size);
         if (opened && f.phase == pass::forward && f.span == 1) {
-            const auto* u = f.template value_at<U>(row);
-            auto* y = f.template value_at<node>(row);
-            const T *p = m.open + row % F::tile * D, *g = p + F::tile * D;
-            F::team::each(n * D, [&](auto lane) { lane.store(y, lane.load(p) + lane.load(g) * lane.load(u)); });
+            const T *p = m.open + row % f.tile * D, *g = p + f.tile * D;
+            f.one_row(body::open_value<T>{n * D, p, g, f.template value_at<U>(row), f.template value_at<node>(row)});
             return;
         }
         T* state = iterated ? m.trial : m.state;
-        if (iterated) std::copy_n(f.phase == pass::forward ? m.state : before(f, row), F::tile * one, state);
-        for (index s = 0; s < F::tile; ++s)
-            kernel::selective_scan<typename F::team, T>(
-                shape(f, n), m.A, f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
-                f.template value_at<C>(row + s), f.template value_at<U>(row + s), state + s * one,
-                f.template value_at<node>(row + s));
+        if (iterated) f.on.copy(f.tile * one, f.phase == pass::forward ? m.state : before(f, row), state);
+        f.each_row(f.tile, body::selective_scan<T>{shape(f, n),
+                                                   m.A,
+                                                   f.template values<Delta>(row),
+                                                   f.template values<B>(row),
+                                                   f.template values<C>(row),
+                                                   f.template values<U>(row),
+                                                   {state, one},
+                                                   f.template values<node>(row)});
     }
     template <class F>
     static void close(F& f, index row, index n) {
         if (!iterated) return;
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
-        const index one = carry(f.size), all = F::tile * one, next = (row + n) / F::tile;
+        const index one = carry(f.size), all = f.tile * one, next = (row + n) / f.tile;
         const bool begins_block = next % block_tokens(f) == 0;
         // Opening the next token adds it on the way, unless somebody reads the state before.
-        m.awaited = opened && n == F::tile && f.chunk == 1 && next < f.tokens && !begins_block;
+        m.awaited = opened && n == f.tile && f.chunk == 1 && next < f.tokens && !begins_block;
         if (m.awaited) return;
-        if (opened && n == F::tile)
-            for (index s = 0; s < F::tile; ++s)
-                kernel::selective_scan_close<typename F::team, T>(
-                    f.size.d_state, width(f.size), f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
-                    f.template value_at<U>(row + s), m.state + s * one);
+        if (opened && n == f.tile)
+            f.each_row(f.tile, body::selective_scan_close<T>{f.size.d_state,
+                                                             width(f.size),
+                                                             f.template values<Delta>(row),
+                                                             f.template values<B>(row),
+                                                             f.template values<U>(row),
+                                                             {m.state, one}});
         else
             std::swap(m.state, m.trial);
-        if (next < f.tokens && begins_block) std::copy_n(m.state, all, m.starts + next / block_tokens(f) * all);
+        if (next < f.tokens && begins_block) f.on.copy(all, m.state, m.starts + next / block_tokens(f) * all);
     }
 
     template <class F>
     static void open_back(F& f, index row, index n) {
-        if (!opened || n != F::tile) return;
+        if (!opened || n != f.tile) return;
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
         const index D = width(f.size);
-        for (index s = 0; s < F::tile; ++s)
-            kernel::selective_scan_open_back<typename F::team, T>(
-                f.size.d_state, D, f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
-                f.template value_at<C>(row + s), m.state + s * carry(f.size), m.open + s * D,
-                m.open + (F::tile + s) * D);
+        f.each_row(f.tile, body::selective_scan_open_back<T>{f.size.d_state,
+                                                             D,
+                                                             f.template values<Delta>(row),
+                                                             f.template values<B>(row),
+                                                             f.template values<C>(row),
+                                                             {m.state, carry(f.size)},
+                                                             {m.open, D},
+                                                             {m.open + f.tile * D, D}});
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
@@ -158,60 +311,66 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
             if constexpr (U::depends < Reach) {
                 return;
             } else if (f.span == 1) {
-                const auto* y_bar = f.template bar_at<node>(row);
-                auto* u_bar = f.template bar_at<U>(row);
-                const T *k = m.open + row % F::tile * D, *g = k + F::tile * D;
-                F::team::each(n * D,
-                              [&](auto lane) { lane.add(u_bar, lane.load(g) * lane.load(y_bar) + lane.load(k)); });
+                const T *k = m.open + row % f.tile * D, *g = k + f.tile * D;
+                f.one_row(
+                    body::open_value_back<T>{n * D, k, g, f.template bar_at<node>(row), f.template bar_at<U>(row)});
             } else {
-                std::copy_n(m.state, F::tile * one, m.trial);
-                for (index s = 0; s < F::tile; ++s)
-                    kernel::selective_scan_back_input<typename F::team, T>(
-                        shape(f, n), m.A, f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
-                        f.template value_at<C>(row + s), f.template bar_at<node>(row + s), m.trial + s * one,
-                        f.template bar_at<U>(row + s));
+                f.on.copy(f.tile * one, m.state, m.trial);
+                f.each_row(f.tile, body::selective_scan_back_input<T>{shape(f, n),
+                                                                      m.A,
+                                                                      f.template values<Delta>(row),
+                                                                      f.template values<B>(row),
+                                                                      f.template values<C>(row),
+                                                                      f.template bars<node>(row),
+                                                                      {m.trial, one},
+                                                                      f.template bars<U>(row)});
             }
         } else {
             T* running = m.state;
-            T* A_bar = m.A_bar;
-            T* ignored = m.ignored;
-            if constexpr (solving) {
-                std::copy_n(m.state, F::tile * one, m.trial);
+            if (solving) {
+                f.on.copy(f.tile * one, m.state, m.trial);
                 running = m.trial;
-                A_bar = ignored;
             }
-            ignored += one;
-            const T* H = before(f, row);
-            for (index s = 0; s < F::tile; ++s)
-                kernel::selective_scan_back<typename F::team, T>(
-                    shape(f, n), m.A, f.template value_at<Delta>(row + s), f.template value_at<B>(row + s),
-                    f.template value_at<C>(row + s), f.template value_at<U>(row + s), H + s * one,
-                    f.template bar_at<node>(row + s), running + s * one, A_bar,
-                    bar_or<Delta, Reach>(f, row + s, ignored), bar_or<B, Reach>(f, row + s, ignored),
-                    bar_or<C, Reach>(f, row + s, ignored), bar_or<U, Reach>(f, row + s, ignored), m.scratch);
+            auto A_bar = f.sums(f.tile, one, solving ? nullptr : m.A_bar);
+            f.each_row(f.tile, body::selective_scan_back<T>{
+                                   shape(f, n),
+                                   m.A,
+                                   f.template values<Delta>(row),
+                                   f.template values<B>(row),
+                                   f.template values<C>(row),
+                                   f.template values<U>(row),
+                                   {before(f, row), one},
+                                   f.template bars<node>(row),
+                                   {running, one},
+                                   A_bar.into,
+                                   {f.template bar_within<Delta, Reach>(row), f.template stride_of<Delta>()},
+                                   {f.template bar_within<B, Reach>(row), f.template stride_of<B>()},
+                                   {f.template bar_within<C, Reach>(row), f.template stride_of<C>()},
+                                   {f.template bar_within<U, Reach>(row), f.template stride_of<U>()},
+                                   m.scratch});
+            A_bar.finish();
         }
     }
     /// ω̄ += A ⊙ Ā
     template <class F>
     static void end_back(F& f) {
         auto& m = f.template memory_of<node>();
-        auto* omega_bar = f.template gradient_of<node>();
-        F::team::each(carry(f.size), [&](auto lane) { lane.add(omega_bar, lane.load(m.A) * lane.load(m.A_bar)); });
+        f.one_row(body::add_product<typename F::scalar>{carry(f.size), m.A, m.A_bar, f.template gradient_of<node>()});
     }
     template <class F>
     static void before_unrolled_chunk(F& f) {
         auto& m = f.template memory_of<node>();
-        std::fill_n(m.sum, F::tile * carry(f.size), typename F::scalar(0));
+        f.on.fill(f.tile * carry(f.size), m.sum, 0);
     }
     template <class F>
     static void after_unrolled_step(F& f, index, index) {
         auto& m = f.template memory_of<node>();
-        move_to_sum<F>(F::tile * carry(f.size), m.state, m.sum);
+        move_to_sum(f, f.tile * carry(f.size), m.state, m.sum);
     }
     template <class F>
     static void after_unrolled_chunk(F& f, index, index) {
         auto& m = f.template memory_of<node>();
-        std::copy_n(m.sum, F::tile * carry(f.size), m.state);
+        f.on.copy(f.tile * carry(f.size), m.sum, m.state);
     }
 
 private:
@@ -227,30 +386,28 @@ private:
     }
     template <class F>
     static kernel::selective_scan_shape shape(const F& f, index n) {
-        return {n / F::tile, f.size.d_state, width(f.size), F::tile * width(f.size), F::tile * f.size.d_state};
-    }
-    template <class E, dependence Reach, class F>
-    static typename F::scalar* bar_or(F& f, index row, typename F::scalar* ignored) {
-        return E::depends >= Reach ? f.template bar_at<E>(row) : ignored;
+        return {n / f.tile, f.size.d_state, width(f.size), f.tile * width(f.size), f.tile * f.size.d_state};
     }
     /// H before the chunk that begins at `row`, recomputed block by block from the states that were kept.
     template <class F>
     static const typename F::scalar* before(F& f, index row) {
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
-        const index one = carry(f.size), all = F::tile * one, tokens = block_tokens(f), length = chunk(f);
-        const index t = row / F::tile, block = t / tokens, first = block * tokens;
+        const index one = carry(f.size), all = f.tile * one, tokens = block_tokens(f), length = chunk(f);
+        const index t = row / f.tile, block = t / tokens, first = block * tokens;
         const auto at = [&](index i) { return i == 0 ? m.starts + block * all : m.inside + (i - 1) * all; };
         if (m.block != block) {
             m.block = block;
             const index last = std::min(f.tokens, first + tokens);
             for (index i = 1; first + i * length < last; ++i) {
-                const index from = (first + (i - 1) * length) * F::tile;
-                for (index s = 0; s < F::tile; ++s)
-                    kernel::selective_scan_advance<typename F::team, T>(
-                        shape(f, length * F::tile), m.A, f.template value_at<Delta>(from + s),
-                        f.template value_at<B>(from + s), f.template value_at<U>(from + s), at(i - 1) + s * one,
-                        at(i) + s * one);
+                const index from = (first + (i - 1) * length) * f.tile;
+                f.each_row(f.tile, body::selective_scan_advance<T>{shape(f, length * f.tile),
+                                                                   m.A,
+                                                                   f.template values<Delta>(from),
+                                                                   f.template values<B>(from),
+                                                                   f.template values<U>(from),
+                                                                   {at(i - 1), one},
+                                                                   {at(i), one}});
             }
         }
         return at((t - first) / length);

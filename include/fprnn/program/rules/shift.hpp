@@ -19,35 +19,34 @@ struct rule<shift_node<E>> : plain_rule {
 
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>&, arena<typename F::scalar>& kept) {
-        f.template memory_of<node>().before = kept.take(F::tile * width(f.size));
+        f.template memory_of<node>().before = kept.take(f.tile * width(f.size));
     }
     template <class F>
     static void begin(F& f, const typename F::scalar* carry) {
-        if (carry) std::copy_n(carry, F::tile * width(f.size), f.template memory_of<node>().before);
+        if (carry) f.on.copy(f.tile * width(f.size), carry, f.template memory_of<node>().before);
     }
     template <class F>
     static void end(F& f, typename F::scalar* carry) {
-        std::copy_n(f.template value_at<E>(f.rows() - F::tile), F::tile * width(f.size), carry);
+        f.on.copy(f.tile * width(f.size), f.template value_at<E>(f.rows() - f.tile), carry);
     }
     template <class F>
     static void value(F& f, index row, index n) {
         const index D = width(f.size);
         auto* out = f.template value_at<node>(row);
         if (row == 0) {
-            std::copy_n(f.template memory_of<node>().before, F::tile * D, out);
-            out += F::tile * D;
-            row += F::tile;
-            n -= F::tile;
+            f.on.copy(f.tile * D, f.template memory_of<node>().before, out);
+            out += f.tile * D;
+            row += f.tile;
+            n -= f.tile;
         }
-        std::copy_n(f.template value_at<E>(row - F::tile), n * D, out);
+        f.on.copy(n * D, f.template value_at<E>(row - f.tile), out);
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
         if constexpr (E::depends >= Reach) {
-            const index D = width(f.size), skip = row == 0 ? F::tile : 0;
-            const auto* from = f.template bar_at<node>(row + skip);
-            auto* to = f.template bar_at<E>(row + skip - F::tile);
-            F::team::each((n - skip) * D, [&](auto lane) { lane.add(to, lane.load(from)); });
+            const index D = width(f.size), skip = row == 0 ? f.tile : 0;
+            f.one_row(body::add<typename F::scalar>{(n - skip) * D, f.template bar_at<node>(row + skip),
+                                                    f.template bar_at<E>(row + skip - f.tile)});
         }
     }
 };
@@ -69,32 +68,31 @@ struct rule<shift_node<previous_node>> : plain_rule {
 
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>&, arena<typename F::scalar>& kept) {
-        f.template memory_of<node>().before = kept.take(F::tile * width(f.size));
+        f.template memory_of<node>().before = kept.take(f.tile * width(f.size));
     }
     template <class F>
     static void begin(F& f, const typename F::scalar* carry) {
-        if (carry) std::copy_n(carry, F::tile * width(f.size), f.template memory_of<node>().before);
+        if (carry) f.on.copy(f.tile * width(f.size), carry, f.template memory_of<node>().before);
     }
     template <class F>
     static void end(F& f, typename F::scalar* carry) {
-        std::copy_n(f.template value_at<solved<F>>(f.rows() - F::tile), F::tile * width(f.size), carry);
+        f.on.copy(f.tile * width(f.size), f.template value_at<solved<F>>(f.rows() - f.tile), carry);
     }
     template <class F>
     static void value(F& f, index row, index n) {
-        const index block = F::tile * width(f.size);
+        const index block = f.tile * width(f.size);
         const auto* first =
-            row == 0 ? f.template memory_of<node>().before : f.template value_at<solved<F>>(row - F::tile);
+            row == 0 ? f.template memory_of<node>().before : f.template value_at<solved<F>>(row - f.tile);
         auto* out = f.template value_at<node>(row);
-        std::copy_n(first, block, out);
-        std::copy_n(f.template value_at<previous_node>(row), n * width(f.size) - block, out + block);
+        f.on.copy(block, first, out);
+        f.on.copy(n * width(f.size) - block, f.template value_at<previous_node>(row), out + block);
     }
     /// Within the chunk; what goes to the chunk before is the engine's to pass on.
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
         const index D = width(f.size);
-        const auto* from = f.template bar_at<node>(row + F::tile);
-        auto* to = f.template bar_at<previous_node>(row);
-        F::team::each((n - F::tile) * D, [&](auto lane) { lane.add(to, lane.load(from)); });
+        f.one_row(body::add<typename F::scalar>{(n - f.tile) * D, f.template bar_at<node>(row + f.tile),
+                                                f.template bar_at<previous_node>(row)});
     }
 };
 
