@@ -4,6 +4,7 @@
 
 #include <barrier>
 #include <cstddef>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -17,14 +18,28 @@ public:
     /// body() on all threads of a team.
     template <class Body>
     static void run(int threads, const Body& body) {
-        crew all(threads);
+        run_all(1, threads, [&](int) { body(); });
+    }
+    /// body(team) on all threads of several teams at a time.
+    template <class Body>
+    static void run_all(int teams, int threads, const Body& body) {
+        std::vector<std::unique_ptr<crew>> crews;
         std::vector<std::jthread> running;
-        for (int rank = 0; rank < threads; ++rank)
-            running.emplace_back([&, rank] {
-                crew_ = &all;
-                rank_ = rank;
-                body();
-            });
+        if (teams == 1 && threads == 1) {
+            crew alone(1);
+            crew_ = &alone;
+            rank_ = 0;
+            return body(0);
+        }
+        for (int t = 0; t < teams; ++t) {
+            crews.push_back(std::make_unique<crew>(threads));
+            for (int rank = 0; rank < threads; ++rank)
+                running.emplace_back([&body, t, rank, all = crews.back().get()] {
+                    crew_ = all;
+                    rank_ = rank;
+                    body(t);
+                });
+        }
     }
 
     template <class Body>

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <fprnn/core/shape.hpp>
+#include <fprnn/backend/backend.hpp>
+#include <fprnn/core/tensor.hpp>
 #include <fprnn/cuda/error.hpp>
 
 #include <cstddef>
@@ -8,11 +9,19 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
+
+namespace fprnn {
+template <class T>
+struct layer_parameters;
+}
 
 namespace fprnn::cuda {
 
 namespace detail {
+
+class blas;
 
 /// Makes a GPU the current one of this thread, and the one that was current again afterwards.
 class current_gpu {
@@ -36,11 +45,13 @@ struct gpu_context {
     int gpu = 0, multiprocessors = 0;
     cudaStream_t stream = nullptr;
     cudaMemPool_t pool = nullptr;
+    std::shared_ptr<detail::blas> blas;  ///< once a product has been asked for
 
     gpu_context() = default;
     gpu_context(const gpu_context&) = delete;
     gpu_context& operator=(const gpu_context&) = delete;
     ~gpu_context() {  // Nobody is left to hear of an error.
+        blas.reset();
         if (stream) (void)cudaStreamSynchronize(stream), (void)cudaStreamDestroy(stream);
         if (pool) (void)cudaMemPoolDestroy(pool);
     }
@@ -55,7 +66,21 @@ inline int attribute(cudaDeviceAttr which, int gpu) {
 
 }  // namespace detail
 
-class memory;
+class allocation;
+template <class T>
+class tensor;
+template <class T>
+struct layer_parameters;
+
+namespace detail {
+template <class T>
+class numbers;
+template <class T>
+class row_sums;
+template <class T>
+struct row_team;
+class blas;
+}  // namespace detail
 
 /// A GPU with a stream and a pool of memory of its own. What is called on it happens in that order, some time later.
 /// Copies are the same device. Memory that is freed stays in the pool for later calls; it goes back to the GPU with
@@ -106,26 +131,94 @@ public:
         check(cudaMemPoolTrimTo(context_->pool, 0), "cudaMemPoolTrimTo");
     }
     /// Bytes, not initialised. Errors: out of memory, after which what there was is as it was.
-    memory allocate(index bytes) const;
+    allocation allocate(index bytes) const;
+
+    /// A copy on this device, made when this returns. Errors: out of memory.
+    template <class T>
+    tensor<T> copy(const fprnn::tensor<T>& x) const;
+    template <class T>
+    layer_parameters<T> copy(const fprnn::layer_parameters<T>& theta) const;
 
     friend bool operator==(const device&, const device&) = default;
 
+    // What layers ask of a backend (backend_for), defined in fprnn/cuda/backend.hpp. A device has no tiles: it takes all sequences
+    // of a batch at a time.
+    template <class T>
+    using team = typename detail::row_team<T>::type;
+    template <class T>
+    using array = tensor<T>;
+    template <class T>
+    using memory = detail::numbers<T>;
+    template <class T>
+    using row_sums = detail::row_sums<T>;
+
+    static constexpr int threads() { return 1; }
+    template <class Body>
+    void for_each(index n, Body&& body) const;
+    index workers(index n) const;
+    template <class T, class Body>
+    void rows(index n, const Body& body) const;
+    template <class T, class Body>
+    void row(const Body& body) const;
+    template <class T>
+    void copy(index n, const std::type_identity_t<T>* from, T* to) const;
+    template <class T>
+    void fill(index n, T* to, std::type_identity_t<T> value) const;
+    template <class T>
+    fprnn::tensor<T> seen(index n, const T* from) const;
+    template <class T>
+    bool any(index n, const T* flags) const;
+    template <class T>
+    void assign(tensor<T>& x, const fprnn::shape& extents) const;
+
+    template <class T>
+    void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> = {}) const;
+    template <class T>
+    void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite, view<T> = {}) const;
+    template <class T>
+    void multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> = {}) const;
+    // cuBLAS packs by itself.
+    template <class T>
+    static constexpr index packing_size(index, index, index) {
+        return 0;
+    }
+    template <class T>
+    static constexpr index packed_size(index, index) {
+        return 0;
+    }
+    template <class T>
+    static void pack(matrix<const T>, T*) {}
+    template <class T>
+    static void pack_back(matrix<const T>, T*) {}
+    template <class T>
+    static void pack_rows(matrix<const T>, T*) {}
+    template <class T>
+    void multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite) const {
+        multiply(y, x.plain, w.plain, overwrite);
+    }
+    template <class T>
+    void multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite) const {
+        multiply_back(x_bar, y_bar.plain, w.plain, overwrite);
+    }
+
 private:
-    friend class memory;
+    friend class allocation;
+    friend class detail::blas;
     std::shared_ptr<detail::gpu_context> context_;
 };
 
 /// Memory on a device. It is freed in the order of the stream: after what was called before.
-class memory {
+class allocation {
 public:
-    memory() = default;
-    memory(memory&& other) noexcept : context_(std::move(other.context_)), data_(std::exchange(other.data_, nullptr)) {}
-    memory& operator=(memory&& other) noexcept {
+    allocation() = default;
+    allocation(allocation&& other) noexcept
+        : context_(std::move(other.context_)), data_(std::exchange(other.data_, nullptr)) {}
+    allocation& operator=(allocation&& other) noexcept {
         std::swap(context_, other.context_);
         std::swap(data_, other.data_);
         return *this;
     }
-    ~memory() {
+    ~allocation() {
         if (data_) (void)cudaFreeAsync(data_, context_->stream);
     }
 
@@ -133,13 +226,13 @@ public:
 
 private:
     friend class device;
-    memory(std::shared_ptr<detail::gpu_context> context, void* data) : context_(std::move(context)), data_(data) {}
+    allocation(std::shared_ptr<detail::gpu_context> context, void* data) : context_(std::move(context)), data_(data) {}
 
     std::shared_ptr<detail::gpu_context> context_;
     void* data_ = nullptr;
 };
 
-inline memory device::allocate(index bytes) const {
+inline allocation device::allocate(index bytes) const {
     if (bytes == 0) return {};
     const detail::current_gpu current(gpu());
     void* data = nullptr;

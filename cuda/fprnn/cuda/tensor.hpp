@@ -42,7 +42,7 @@ public:
 private:
     std::optional<device> device_;
     fprnn::shape shape_{0};
-    memory memory_;
+    allocation memory_;
 };
 
 namespace detail {
@@ -73,6 +73,11 @@ fprnn::tensor<T> copy_to_host(const tensor<T>& x) {
     fprnn::tensor<T> y(x.shape());
     if (!x.empty()) detail::copy_now(*x.where(), y.data(), x.data(), x.bytes(), x.shape());
     return y;
+}
+
+template <class T>
+tensor<T> device::copy(const fprnn::tensor<T>& x) const {
+    return cuda::copy(*this, x);
 }
 
 }  // namespace fprnn::cuda

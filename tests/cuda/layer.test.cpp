@@ -1,0 +1,121 @@
+// Where CUDA's headers are: layers on cuda::device, whose memory is out of the host's reach and whose kernels run on the host.
+#if __has_include(<cuda_runtime_api.h>)
+
+#include "host_backend.hpp"
+#include "layer_check.hpp"
+
+#include <string>
+
+namespace {
+
+using layers::adjoint;
+using layers::check_all;
+using layers::check_equivalent;
+using layers::chunked;
+using layers::index;
+using layers::shape;
+namespace cuda = fprnn::cuda;
+
+static_assert(fprnn::backend_for<cuda::device, float> && fprnn::backend_for<cuda::device, double>);
+
+/// A device whose memory the host cannot reach, and which has all of it back in the end.
+class guarded_device {
+public:
+    guarded_device() {
+        fake::state = {};
+        fake::state.guarded = true;
+    }
+    ~guarded_device() {
+        CHECK(fake::state.memory.empty());
+        CHECK(fake::state.streams == 0);
+        CHECK(fake::handles == 0);
+        fake::state = {};
+    }
+    guarded_device(const guarded_device&) = delete;
+    guarded_device& operator=(const guarded_device&) = delete;
+};
+
+TEST_CASE("cuda layer: FP-RNN is equivalent to the CPU's, there and back, whatever schedule and adjoint") {
+    const guarded_device gpu;
+    check_all(fprnn::models::fp_rnn<2>(), {5, 3, 4});
+}
+TEST_CASE("cuda layer: FP-Mamba is equivalent to the CPU's, there and back, whatever schedule and adjoint") {
+    const guarded_device gpu;
+    check_all(fprnn::models::fp_mamba<2>(), {5, 3, 4});
+}
+TEST_CASE("cuda layer: Mamba, which has no iterations, is equivalent to the CPU's") {
+    const guarded_device gpu;
+    check_equivalent(fprnn::models::mamba(), {}, fprnn::implicit{}, {3, 20, 4});
+}
+TEST_CASE(
+    "cuda layer: rows and channels are executed by several threads at a time, which share nothing but what they say") {
+    const guarded_device gpu;
+    host::threads = {.of_row = 2, .rows = 2, .of_grid = 2};
+    const chunked token{.length = 1, .tolerance = 1e-4, .ell_max = 5},
+        two{.length = 2, .tolerance = 1e-4, .ell_max = 5};
+    check_equivalent(fprnn::models::fp_mamba<2>(), token, fprnn::implicit{}, {3, 2, 4});
+    check_equivalent(fprnn::models::fp_mamba<2>(), two, fprnn::implicit{.ell_max = 4}, {3, 3, 4});
+    check_equivalent(fprnn::models::fp_rnn<2>(), token, fprnn::implicit{}, {3, 2, 4});
+    host::threads = {};
+}
+TEST_CASE("cuda layer: a single token, a single sequence, more rows than workers, and none") {
+    const guarded_device gpu;
+    for (const shape& s : {shape{1, 1, 4}, shape{1, 4, 4}, shape{19, 1, 4}, shape{0, 3, 4}, shape{3, 0, 4}})
+        check_equivalent(fprnn::models::fp_rnn<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
+                         fprnn::implicit{.tolerance = 1e-13}, s);
+}
+
+/// The user's call, and generation token by token.
+TEST_CASE("cuda layer: a layer runs where its parameters and its input are, and goes on from its carry") {
+    const guarded_device guard;
+    const fprnn::layer layer(fprnn::models::fp_rnn<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200});
+    const auto theta = fprnn::init<double>(layer, {.d_in = 4, .d_inner = 6}, fprnn::seed{4});
+    const auto x = gpu::random<double>({2, 1, 4}, 1), next = gpu::random<double>({2, 1, 4}, 2);
+    const auto expected = layer(theta, x), then = layer(theta, next, expected.carry);
+
+    const cuda::device gpu;
+    const auto parameters = gpu.copy(theta);
+    const auto got = layer(parameters, gpu.copy(x), gpu);
+    const auto later = layer(parameters, gpu.copy(next), got.carry, gpu);
+    CHECK(layers::distance(cuda::copy_to_host(got.value), expected.value) <= 1e-12);
+    CHECK(layers::distance(cuda::copy_to_host(later.value), then.value) <= 1e-12);
+    CHECK(layers::distance(cuda::copy_to_host(later.carry), then.carry) <= 1e-12);
+}
+
+TEST_CASE("cuda layer: whichever call fails, its name is in the error, and the device has its memory back") {
+    const fprnn::layer layer(fprnn::models::fp_rnn<1>(), {.length = 1, .tolerance = 1e-3, .ell_max = 2});
+    const auto theta = fprnn::init<double>(layer, {.d_in = 2, .d_inner = 3}, fprnn::seed{4});
+    const auto x = gpu::random<double>({1, 1, 2}, 1), y_bar = gpu::random<double>({1, 1, 2}, 2);
+    const auto use = [&] { layers::differentiate(layer, theta, x, fprnn::tensor<double>(), y_bar, cuda::device()); };
+    fake::state = {};
+    use();
+    const int calls = fake::state.calls;
+    CHECK(calls > 200);
+    int told = 0;
+    for (int n = 0; n < calls; ++n) {
+        fake::state = {};
+        fake::state.failing = n;
+        std::string message;
+        try {
+            use();
+        } catch (const std::runtime_error& e) {
+            message = e.what();
+        }
+        INFO("call ", n, ", ", fake::state.failed, ": ", message);
+        const bool named = message.find(fake::state.failed) != std::string::npos &&
+                           message.find(": its words (itsName)") != std::string::npos;
+        // Nobody can be told of what fails while an error or an end is cleaned up.
+        CHECK((named || (message.empty() &&
+                         (fake::state.failed == "cudaSetDevice" || fake::state.failed == "cudaStreamSynchronize"))));
+        told += named;
+        CHECK(fake::state.memory.empty());
+        CHECK(fake::state.streams == 0);
+        CHECK(fake::handles == 0);
+    }
+    CHECK(told >= calls - 2);
+    fake::state = {};
+}
+
+}  // namespace
+
+#endif
