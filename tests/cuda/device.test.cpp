@@ -73,6 +73,26 @@ TEST_CASE("cuda device: no GPU, none of that number, one that is too old") {
     CHECK(nothing_is_left());
 }
 
+TEST_CASE(
+    "cuda device: a tensor that has been moved from is empty and on no device, and what it replaces is given back") {
+    fake::state = {};
+    {
+        const cuda::device d;
+        auto x = copy(d, random<float>({2, 3}, 1)), y = copy(d, random<float>({4}, 2));
+        y = std::move(x);
+        CHECK(fake::state.memory.size() == 1);
+        CHECK(y.shape() == shape{2, 3});
+        const auto& moved = x;
+        CHECK(moved.empty());
+        CHECK(moved.data() == nullptr);
+        CHECK_FALSE(moved.where());
+        const cuda::tensor<float> z(std::move(y));
+        CHECK(z.shape() == shape{2, 3});
+        CHECK(fake::state.memory.size() == 1);
+    }
+    CHECK(nothing_is_left());
+}
+
 TEST_CASE("cuda device: memory that is not there is an error with its size, and what there was is as it was") {
     fake::state = {};
     {

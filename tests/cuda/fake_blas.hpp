@@ -27,6 +27,7 @@ cublasStatus_t gemm(const char* name, cublasOperation_t of_a, cublasOperation_t 
     return CUBLAS_STATUS_SUCCESS;
 }
 inline int handles = 0;
+inline cublasMath_t math{};
 
 }  // namespace fake
 
@@ -45,6 +46,10 @@ inline cublasStatus_t cublasDestroy_v2(cublasHandle_t) {
 }
 inline cublasStatus_t cublasSetStream_v2(cublasHandle_t, cudaStream_t) {
     return fake::state.result("cublasSetStream") == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_INITIALIZED;
+}
+inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t mode) {
+    fake::math = mode;
+    return fake::state.result("cublasSetMathMode") == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
 inline cublasStatus_t cublasSgemm_v2_64(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, std::int64_t m,
                                         std::int64_t n, std::int64_t k, const float* alpha, const float* A,

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "distance.hpp"
 #include "random.hpp"
 
 #include <fprnn/fixed_point/layer.hpp>
@@ -9,7 +10,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cstdlib>
+#include <vector>
 
 /// Layers on cuda::device against layers on the CPU, wherever the kernels of the device run.
 namespace layers {
@@ -57,37 +59,32 @@ outcome differentiate(const Layer& layer, const fprnn::layer_parameters<double>&
             here(theta_bar)};
 }
 
-double distance(const tensor<double>& a, const tensor<double>& b) {
-    REQUIRE(a.shape() == b.shape());
-    double largest = 0, difference = 0;
-    for (index i = 0; i < a.size(); ++i) {
-        largest = std::max(largest, std::abs(b[i]));
-        difference = std::max(difference, a[i] == b[i] ? 0.0 : std::abs(a[i] - b[i]));
-    }
-    return difference / std::max(largest, 1e-300);
+/// Of counts that hang on a threshold: where sums have another order, one may be reached an iteration sooner.
+inline bool nearly(const std::vector<int>& a, const std::vector<int>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](int x, int y) { return std::abs(x - y) <= 1; });
 }
 
 /// `most` is the largest difference, relative to the largest number.
 template <class Expression>
 void check_equivalent(Expression expression, const chunked& schedule, const adjoint& method, const shape& s,
-                      double most = 1e-10) {
+                      index d_inner = 6, double most = 1e-10) {
     CAPTURE(s.to_string());
     CAPTURE(schedule.length);
     CAPTURE(method.index());
     const fprnn::layer layer(expression, schedule, method);
-    const dims size{.d_in = s[2], .d_inner = 6, .d_state = 3, .d_out = 5};
+    const dims size{.d_in = s[2], .d_inner = d_inner, .d_state = 3, .d_out = 5};
     const auto theta = fprnn::init<double>(layer, size, fprnn::seed{4});
     const auto x = gpu::random<double>(s, 1);
     const auto carry = gpu::random<double>({s[0], layer.carry_width(size)}, 2, 0.3);
     const auto y_bar = gpu::random<double>({s[0], s[1], layer.output_width(size)}, 3);
     const auto expected = differentiate(layer, theta, x, carry, y_bar, fprnn::default_backend());
     const auto got = differentiate(layer, theta, x, carry, y_bar, cuda::device());
-    CHECK(distance(got.value, expected.value) <= most);
-    CHECK(distance(got.carry, expected.carry) <= most);
-    CHECK(distance(got.x_bar, expected.x_bar) <= most);
-    CHECK(distance(got.theta_bar, expected.theta_bar) <= most);
+    CHECK(gpu::distance(got.value, expected.value) <= most);
+    CHECK(gpu::distance(got.carry, expected.carry) <= most);
+    CHECK(gpu::distance(got.x_bar, expected.x_bar) <= most);
+    CHECK(gpu::distance(got.theta_bar, expected.theta_bar) <= most);
     CHECK(got.forward.status == expected.forward.status);
-    CHECK(got.forward.iterations == expected.forward.iterations);
+    CHECK(nearly(got.forward.iterations, expected.forward.iterations));
     CHECK(got.forward.tokens_converged == expected.forward.tokens_converged);
     CHECK(got.back.status == expected.back.status);
 }

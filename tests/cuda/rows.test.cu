@@ -1,3 +1,4 @@
+#include "distance.hpp"
 #include "gpu_main.hpp"
 
 #include <fprnn/cuda/launch.cuh>
@@ -45,14 +46,9 @@ void check(const cuda::device& gpu, index D) {
     cuda::launch(gpu, "rows", run<Body, T, Threads>, 1, {Threads, 0}, D, on_device);
     for (std::size_t i = 0; i < host.size(); ++i) {
         const auto got = cuda::copy_to_host(device[i]);
-        T largest = 0, difference = 0;
-        for (index k = 0; k < got.size(); ++k) {
-            largest = std::max(largest, std::abs(host[i][k]));
-            difference = std::max(difference, std::abs(got[k] - host[i][k]));
-        }
         CAPTURE(D);
         CAPTURE(i);
-        CHECK(difference <= 64 * std::numeric_limits<T>::epsilon() * largest);
+        CHECK(gpu::distance(got, host[i]) <= 64 * std::numeric_limits<T>::epsilon());
     }
 }
 

@@ -86,6 +86,13 @@ private:
 
 }  // namespace detail
 
+template <class T>
+void device::require_here(const char* operation, const char* name, const tensor<T>& x) const {
+    require(x.where() == *this, operation, [&] {
+        return std::string(name) + " is not on the device that the call names, GPU " + std::to_string(gpu());
+    });
+}
+
 template <class Body>
 void device::for_each(index n, Body&& body) const {
     for (index i = 0; i < n; ++i) thread_pool::call(body, i, 0);
@@ -119,6 +126,11 @@ void device::fill(index n, T* to, std::type_identity_t<T> value) const {
     const detail::current_gpu current(gpu());
     check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream()),
           [&] { return "cudaMemsetAsync(" + std::to_string(bytes) + " bytes)"; });
+}
+template <class T>
+void device::put(index n, const std::type_identity_t<T>* from, T* to) const {
+    copy(n, from, to);
+    synchronize();
 }
 template <class T>
 fprnn::tensor<T> device::seen(index n, const T* from) const {

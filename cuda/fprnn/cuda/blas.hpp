@@ -5,32 +5,36 @@
 #include <cublas_v2.h>
 
 #include <memory>
-#include <stdexcept>
+#include <mutex>
 #include <string>
 #include <type_traits>
 
 namespace fprnn::cuda::detail {
 
-/// What cuBLAS says of a call that failed, as cuda::error says it of CUDA's.
+/// Throws what cuBLAS says of a call that failed.
 inline void check_product(cublasStatus_t status, const std::string& call) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
-    throw std::runtime_error(call + ": " + cublasGetStatusString(status) + " (" + cublasGetStatusName(status) + ")");
+    throw error(cudaErrorUnknown, call, cublasGetStatusString(status), cublasGetStatusName(status));
 }
 
-/// A handle on a device's stream. Products have full precision: float is not shortened to TF32.
+/// A handle on a device's stream.
 class blas {
 public:
     static cublasHandle_t of(const device& d) {
-        auto& mine = d.context_->blas;
-        if (!mine) mine = std::make_shared<blas>(d);
-        return mine->handle_;
+        gpu_context& mine = *d.context_;
+        std::call_once(mine.blas_made, [&] { mine.blas = std::make_shared<blas>(d); });
+        return mine.blas->handle_;
     }
     explicit blas(const device& d) {
         const current_gpu current(d.gpu());
         check_product(cublasCreate(&handle_), "cublasCreate(GPU " + std::to_string(d.gpu()) + ")");
-        if (const auto status = cublasSetStream(handle_, d.stream()); status != CUBLAS_STATUS_SUCCESS) {
+        try {
+            check_product(cublasSetStream(handle_, d.stream()), "cublasSetStream");
+            const auto mode = d.context_->options.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
+            check_product(cublasSetMathMode(handle_, mode), "cublasSetMathMode");
+        } catch (...) {
             (void)cublasDestroy(handle_);
-            check_product(status, "cublasSetStream");
+            throw;
         }
     }
     ~blas() { (void)cublasDestroy(handle_); }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,6 +19,11 @@ struct layer_parameters;
 }
 
 namespace fprnn::cuda {
+
+struct device_options {
+    /// Products of float may shorten their factors to TF32, 10 bits behind the point, which tensor cores multiply.
+    bool tf32 = false;
+};
 
 namespace detail {
 
@@ -43,15 +49,21 @@ private:
 /// What a device and everything that lies on it share.
 struct gpu_context {
     int gpu = 0, multiprocessors = 0;
+    device_options options;
     cudaStream_t stream = nullptr;
     cudaMemPool_t pool = nullptr;
     std::shared_ptr<detail::blas> blas;  ///< once a product has been asked for
+    std::once_flag blas_made;
 
     gpu_context() = default;
     gpu_context(const gpu_context&) = delete;
     gpu_context& operator=(const gpu_context&) = delete;
     ~gpu_context() {  // Nobody is left to hear of an error.
-        blas.reset();
+        int before = 0;
+        if (blas && cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess) {
+            blas.reset();
+            (void)cudaSetDevice(before);
+        }
         if (stream) (void)cudaStreamSynchronize(stream), (void)cudaStreamDestroy(stream);
         if (pool) (void)cudaMemPoolDestroy(pool);
     }
@@ -89,7 +101,9 @@ class blas;
 /// without memory pools; what CUDA says.
 class device {
 public:
-    explicit device(int gpu = 0) : context_(std::make_shared<detail::gpu_context>()) {
+    explicit device(int gpu = 0, const device_options& options = {})
+        : context_(std::make_shared<detail::gpu_context>()) {
+        context_->options = options;
         int count = 0;
         check(cudaGetDeviceCount(&count), "device: cudaGetDeviceCount");
         require(gpu >= 0 && gpu < count, "device",
@@ -152,6 +166,9 @@ public:
     template <class T>
     using row_sums = detail::row_sums<T>;
 
+    /// argument_error unless x is on this device.
+    template <class T>
+    void require_here(const char* operation, const char* name, const tensor<T>& x) const;
     static constexpr int threads() { return 1; }
     template <class Body>
     void for_each(index n, Body&& body) const;
@@ -164,6 +181,8 @@ public:
     void copy(index n, const std::type_identity_t<T>* from, T* to) const;
     template <class T>
     void fill(index n, T* to, std::type_identity_t<T> value) const;
+    template <class T>
+    void put(index n, const std::type_identity_t<T>* from, T* to) const;
     template <class T>
     fprnn::tensor<T> seen(index n, const T* from) const;
     template <class T>
@@ -214,8 +233,9 @@ public:
     allocation(allocation&& other) noexcept
         : context_(std::move(other.context_)), data_(std::exchange(other.data_, nullptr)) {}
     allocation& operator=(allocation&& other) noexcept {
-        std::swap(context_, other.context_);
-        std::swap(data_, other.data_);
+        allocation mine(std::move(other));
+        std::swap(context_, mine.context_);
+        std::swap(data_, mine.data_);
         return *this;
     }
     ~allocation() {

@@ -11,8 +11,10 @@ namespace fprnn::cuda {
 class error : public std::runtime_error {
 public:
     error(cudaError_t code, const std::string& call)
-        : std::runtime_error(call + ": " + cudaGetErrorString(code) + " (" + cudaGetErrorName(code) + ")"),
-          code_(code) {}
+        : error(code, call, cudaGetErrorString(code), cudaGetErrorName(code)) {}
+    /// Of a library of CUDA, in its own words.
+    error(cudaError_t code, const std::string& call, const char* words, const char* name)
+        : std::runtime_error(call + ": " + words + " (" + name + ")"), code_(code) {}
 
     cudaError_t code() const { return code_; }
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 namespace fprnn::cuda {
 
@@ -17,6 +18,18 @@ public:
     using value_type = T;
 
     tensor() = default;
+    /// What has been moved from is empty, its shape too, and on no device.
+    tensor(tensor&& other) noexcept
+        : device_(std::exchange(other.device_, std::nullopt)),
+          shape_(std::exchange(other.shape_, fprnn::shape{0})),
+          memory_(std::move(other.memory_)) {}
+    tensor& operator=(tensor&& other) noexcept {
+        device_ = std::exchange(other.device_, std::nullopt);
+        shape_ = std::exchange(other.shape_, fprnn::shape{0});
+        memory_ = std::move(other.memory_);
+        return *this;
+    }
+    ~tensor() = default;
     /// Not initialised. Errors: out of memory; sizes that do not fit 64 bits.
     tensor(const device& where, fprnn::shape extents)
         : device_(where), shape_(extents), memory_(where.allocate(bytes())) {}
@@ -28,6 +41,9 @@ public:
     /// On the device. A const tensor's numbers are only read.
     T* data() { return static_cast<T*>(memory_.data()); }
     const T* data() const { return static_cast<const T*>(memory_.data()); }
+    /// To be handed to what works on the device: the host cannot follow it.
+    fprnn::view<T> view() { return {data(), shape_}; }
+    fprnn::view<const T> view() const { return {data(), shape_}; }
     /// Where it lies.
     const std::optional<device>& where() const { return device_; }
 

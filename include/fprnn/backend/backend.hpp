@@ -129,6 +129,7 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
 ///     row_sums<T> s(backend, n, width, to)   what bodies of n rows add to the receiver s.into [width], s.finish() adds to `to`; a null
 ///                                        `to` receives nothing
 ///     copy(n, from, to), fill(n, to, value)
+///     put(n, from, to)                   numbers of the host, which may change when this returns
 ///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes
 ///     any<T>(n, flags)                   whether one of them is not zero
 /// A body is an aggregate of pointers and numbers, without the names of an expression in its type.
@@ -160,6 +161,7 @@ concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::
     { backend.workers(n) } -> std::convertible_to<index>;
     backend.copy(n, from, to);
     backend.fill(n, to, T(0));
+    backend.put(n, from, to);
     { backend.seen(n, from)[0] } -> std::convertible_to<T>;
     { backend.template any<T>(n, from) } -> std::convertible_to<bool>;
     backend.multiply(y, x, x, true, packing);

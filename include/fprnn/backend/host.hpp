@@ -44,6 +44,10 @@ struct host_backend {
         std::fill_n(to, n, value);
     }
     template <class T>
+    static void put(index n, const std::type_identity_t<T>* from, T* to) {
+        copy(n, from, to);
+    }
+    template <class T>
     static const T* seen(index, const T* from) {
         return from;
     }

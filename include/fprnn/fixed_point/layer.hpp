@@ -75,10 +75,14 @@ public:
         return (*this)(theta, x, {}, std::move(backend));
     }
     template <class Parameters, class Backend, class T = typename Parameters::value_type>
-        requires(backend_for<Backend, T> && !std::is_same_v<typename Backend::template array<T>, tensor<T>>)
+        requires(backend_for<Backend, T> && !std::is_same_v<typename Backend::template array<T>, tensor<T>> &&
+                 requires(const Parameters& p) { p.layout; })
     solution_on<T, Backend>
     operator()(const Parameters& theta, const same<typename Backend::template array<T>>& x,
                const same<typename Backend::template array<T>>& carry, Backend backend) const {
+        backend.require_here("layer", "theta", theta.values);
+        backend.require_here("layer", "x", x);
+        if (!carry.empty()) backend.require_here("layer", "carry", carry);
         const index offset = parameter_offset(theta.layout, theta.widths, "");
         return run<T>(theta.widths, theta.data() + offset, {x.data(), x.shape()},
                       carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend, nullptr);
@@ -182,6 +186,7 @@ public:
         const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile, parameters = kept.layout.count;
         const auto sizes =
             engine::measure_tile<frame>(backend, B, kept.size, tokens, pass::backward, schedule, adjoint);
+        constexpr bool one_tile = !engine::one_row_at_a_time<Backend>;
         // Tiles are summed in a fixed number of groups, so that any number of threads adds in one order.
         const index groups = std::min(gradient_groups, tiles);
         memory partial(backend, groups * parameters);
@@ -206,7 +211,7 @@ public:
                 kept.adjoint_work += f.work;
             }
         });
-        constexpr index block = 4096;
+        const index block = one_tile ? std::max<index>(parameters, 1) : 4096;
         backend.for_each((parameters + block - 1) / block, [&](index i) {
             const index first = i * block, n = std::min(parameters - first, block);
             for (index g = 0; g < groups; ++g)
@@ -218,19 +223,19 @@ public:
     /// `how`, when given, receives the convergence of the solve, in the memory that it has; the value stays on the tape.
     template <class T, backend_for<T> Backend>
     variable operator()(tape<T, Backend>& t, const dims& size, const std::string& prefix, variable x,
-                        solution<T>* how = nullptr) const {
+                        same<solution_on<T, Backend>>* how = nullptr) const {
         auto& kept = t.template keep<tape_record<T, Backend>>();
         if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
         kept.prefix = prefix;
-        solution<T>& result = how ? *how : kept.unobserved;
+        solution_on<T, Backend>& result = how ? *how : kept.unobserved;
         result.adjoint.reset();
         if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
         result.value = t.make({0});
-        run<T>(size, t.parameters().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept, result);
+        run<T>(size, t.parameters_there().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept, result);
         if (how) how->adjoint = kept.adjoint_convergence;
         return t.record(std::move(result.value), [me = *this, &kept, x](tape<T, Backend>& tp, variable self) {
             me.template back<T>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
-                                tp.parameter_bars().data() + kept.offset, tp.backend());
+                                tp.parameter_bar_data() + kept.offset, tp.backend());
             kept.kept.reset();  // for the next step, which begins with the pool as this one did
         });
     }
@@ -270,8 +275,8 @@ private:
     template <class T, class Backend>
     struct tape_record : record<T, Backend> {
         std::string prefix;
-        index offset = 0;        ///< of the parameters in the tape's tree
-        solution<T> unobserved;  ///< where nobody asks for it
+        index offset = 0;                    ///< of the parameters in the tape's tree
+        solution_on<T, Backend> unobserved;  ///< where nobody asks for it
     };
 
     static parameter_layout lay_out_parameters(const dims& size) {

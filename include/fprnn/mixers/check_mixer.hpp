@@ -1,12 +1,14 @@
 #pragma once
 
-#include <fprnn/backend/default.hpp>
+#include <fprnn/backend/eigen.hpp>
 #include <fprnn/mixers/mixer_laws.hpp>
 
 #include <algorithm>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#ifndef __CUDACC__  // it tries mixers on packs of Eigen, too, which CUDA sources do without
 
 namespace fprnn {
 
@@ -41,7 +43,7 @@ template <class Team>
 std::string team_name() {
     if constexpr (std::is_same_v<Team, serial_team<double>>)
         return "serial_team";
-    else if constexpr (std::is_same_v<Team, default_backend::team<double>>)
+    else if constexpr (std::is_same_v<Team, pack_team<double>>)
         return "pack_team";
     else
         return "its team";
@@ -73,7 +75,7 @@ mixer_verdict check_mixer(const mixer_claims& claims = {}) {
     if constexpr (!is_mixer<M>) {
         return {};
     } else if constexpr (sizeof...(Teams) == 0) {
-        return check_mixer<M, serial_team<double>, default_backend::team<double>>(claims);
+        return check_mixer<M, serial_team<double>, pack_team<double>>(claims);
     } else {
         mixer_verdict verdict{claims.widths.empty() ? detail::widths_of<M>() : claims.widths, {}};
         if constexpr (requires { M::check(index{}); })
@@ -89,3 +91,5 @@ mixer_verdict check_mixer(const mixer_claims& claims = {}) {
 }
 
 }  // namespace fprnn
+
+#endif

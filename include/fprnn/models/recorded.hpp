@@ -15,14 +15,27 @@ namespace fprnn {
 namespace detail {
 /// What these operations keep for their way back, in the same memory from step to step.
 struct embedding_record {
-    std::string table;
+    index offset = 0;  ///< of the table among the parameters
     std::vector<std::int32_t> tokens;
-    shape extents;
+    shape extents, rows;
 };
-template <class T>
+template <class T, class Tensor>
 struct cross_entropy_record {
-    tensor<T> logits_bar;
+    Tensor logits_bar;
     cross_entropy_result<T> unobserved;
+};
+
+template <class T>
+struct add_scaled {
+    index channels;
+    T by;
+    const T* from;
+    T* to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.add(to, decltype(lane.load(from))(by) * lane.load(from)); });
+    }
 };
 }  // namespace detail
 
@@ -30,15 +43,16 @@ struct cross_entropy_record {
 template <class T, backend_for<T> Backend>
 variable embedding(tape<T, Backend>& t, const std::string& table, view<const std::int32_t> tokens) {
     auto& kept = t.template keep<detail::embedding_record>();
-    kept.table = table;
     kept.tokens.assign(tokens.begin(), tokens.end());
     kept.extents = tokens.shape();
     const view<const T> rows = t.parameters()[table];
-    tensor<T> y = t.make({tokens.shape()[0], tokens.shape()[1], rows.shape().back()});
-    embedding(rows, tokens, y.view());
+    kept.offset = rows.data() - t.parameters().data();
+    kept.rows = rows.shape();
+    auto y = t.make({tokens.shape()[0], tokens.shape()[1], rows.shape().back()});
+    embedding(t.parameters_there()(rows), tokens, y.view(), t.backend());
     return t.record(std::move(y), [&kept](tape<T, Backend>& tp, variable self) {
         embedding_back({kept.tokens.data(), kept.extents}, std::as_const(tp.bar(self)).view(),
-                       tp.parameter_bars()[kept.table]);
+                       view<T>(tp.parameter_bar_data() + kept.offset, kept.rows), tp.backend());
     });
 }
 
@@ -46,16 +60,17 @@ variable embedding(tape<T, Backend>& t, const std::string& table, view<const std
 template <class T, backend_for<T> Backend>
 variable cross_entropy(tape<T, Backend>& t, variable logits, view<const std::int32_t> targets,
                        cross_entropy_result<T>* result = nullptr) {
-    auto& kept = t.template keep<detail::cross_entropy_record<T>>();
-    kept.logits_bar.assign(t.value(logits).shape());
+    auto& kept = t.template keep<detail::cross_entropy_record<T, typename tape<T, Backend>::array>>();
+    t.backend().assign(kept.logits_bar, t.value(logits).shape());
     cross_entropy_result<T>& r = result ? *result : kept.unobserved;
     cross_entropy(t.value(logits).view(), targets, kept.logits_bar.view(), t.backend(), r);
-    tensor<T> loss = t.make({1});
-    loss[0] = static_cast<T>(r.loss);
+    auto loss = t.make({1});
+    t.backend().fill(1, loss.data(), static_cast<T>(r.loss));
     return t.record(std::move(loss), [&kept, logits](tape<T, Backend>& tp, variable self) {
-        const T scale = tp.bar(self)[0];
+        const T scale = tp.backend().seen(1, std::as_const(tp.bar(self)).data())[0];
         auto& bar = tp.bar(logits);
-        for (index i = 0; i < bar.size(); ++i) bar[i] += scale * kept.logits_bar[i];
+        tp.backend().template row<T>(
+            detail::add_scaled<T>{bar.size(), scale, std::as_const(kept.logits_bar).data(), bar.data()});
     });
 }
 

@@ -2,6 +2,7 @@
 
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/models/recorded.hpp>
+#include <fprnn/tape/parameters_on.hpp>
 
 #include <string>
 #include <type_traits>
@@ -38,15 +39,18 @@ inline auto head_expression() { return linear<"logits", d_out>(rms_norm<"norm">(
 using head_layer = layer<decltype(head_expression())>;
 
 /// Where an evaluation ended, so that another goes on from there; made empty, the beginning.
-template <class T>
+template <class T, class Tensor = tensor<T>>
 struct model_carry {
-    std::vector<tensor<T>> blocks;  ///< of each block [B, numbers that it hands on]
+    std::vector<Tensor> blocks;  ///< of each block [B, numbers that it hands on]
 };
 
 /// Embedding, `layers` equal blocks, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
 template <class Block>
 class sequence_model {
 public:
+    template <class T, class Backend>
+    using solutions = std::vector<solution<T, typename Backend::template array<T>>>;
+
     layer<Block> block;
     head_layer head{head_expression()};
     model_dims size;
@@ -69,7 +73,7 @@ public:
     /// Logits [B,T,classes] on the tape. `how`, when given, receives the convergence of every block.
     template <class T, backend_for<T> Backend>
     variable operator()(tape<T, Backend>& t, view<const std::int32_t> tokens,
-                        std::vector<solution<T>>* how = nullptr) const {
+                        solutions<T, Backend>* how = nullptr) const {
         if (how) how->resize(static_cast<std::size_t>(size.layers));
         variable x = embedding(t, "embedding", tokens);
         for (int i = 0; i < size.layers; ++i)
@@ -77,41 +81,52 @@ public:
         return head(t, head_dims(), "head.", x);
     }
 
-    /// Logits [B,T,classes] without a tape.
+    /// Logits [B,T,classes] without a tape, in a tensor of the backend.
     template <class T, backend_for<T> Backend = default_backend>
-    tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
-                       std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
-        model_carry<T> from_the_beginning;
+    auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, solutions<T, Backend>* how = nullptr,
+                  Backend backend = Backend{}) const {
+        model_carry<T, typename Backend::template array<T>> from_the_beginning;
         return evaluate(theta, tokens, from_the_beginning, how, backend);
     }
 
     /// The same, from `carry` on, which is then where these tokens end: a prompt, then token by token. Where a chunk ends with
     /// each call, as it does with one-token chunks, several calls give the bits of one. Errors: a carry of other layers or another
     /// number of sequences; the carry is then what it was.
-    template <class T, backend_for<T> Backend = default_backend>
-    tensor<T> evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T>& carry,
-                       std::vector<solution<T>>* how = nullptr, Backend backend = Backend{}) const {
+    template <class T, class Tensor, class Backend = default_backend>
+        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, typename Backend::template array<T>>)
+    Tensor evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T, Tensor>& carry,
+                    std::vector<solution<T, Tensor>>* how = nullptr, Backend backend = Backend{})
+    const {
         const auto layers = static_cast<std::size_t>(size.layers);
         const std::size_t carried = carry.blocks.size();
         require(carried == 0 || carried == layers, "sequence_model", [&] {
             return "carry must be empty or of " + std::to_string(layers) + " blocks, got " + std::to_string(carried);
         });
         if (how) how->resize(layers);
-        model_carry<T> next;
-        tensor<T> x = embedding(theta["embedding"], tokens);
+        const parameters_on<T, Backend> there(backend, theta);
+        const view<const T> table = theta["embedding"];
+        model_carry<T, Tensor> next;
+        detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
+        Tensor x;
+        backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
+        embedding(there(table), tokens, x.view(), backend);
         const shape expected{x.shape()[0], layer<Block>::carry_width(block_dims())};
-        for (const tensor<T>& c : carry.blocks)  // here, because the layer takes one without numbers for none
+        for (const Tensor& c : carry.blocks)  // here, because the layer takes one without numbers for none
             require(c.shape() == expected, "sequence_model", [&] {
                 return "carry must be of " + expected.to_string() + " in each block, got " + c.shape().to_string();
             });
+        const auto run = [&](const auto& l, const dims& d, const std::string& name, view<const T> from) {
+            const index offset = std::remove_cvref_t<decltype(l)>::parameter_offset(theta, d, name);
+            return l.template run<T>(d, there.data() + offset, std::as_const(x).view(), from, backend, nullptr);
+        };
         for (std::size_t i = 0; i < layers; ++i) {
             const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
-            solution<T> y = run(block, theta, block_dims(), prefix(static_cast<int>(i)), x, from, backend);
+            auto y = run(block, block_dims(), prefix(static_cast<int>(i)), from);
             x = std::move(y.value);
-            next.blocks.push_back(y.carry);
+            next.blocks.push_back(how ? copy_of(backend, y.carry) : std::move(y.carry));
             if (how) (*how)[i] = std::move(y);
         }
-        tensor<T> logits = run(head, theta, head_dims(), "head.", x, {}, backend).value;
+        Tensor logits = run(head, head_dims(), "head.", {}).value;
         carry = std::move(next);
         return logits;
     }
@@ -129,11 +144,12 @@ private:
             theta.add(p, s);
         }
     }
-    template <class Layer, class T, class Backend>
-    static solution<T> run(const Layer& l, const parameter_tree<T>& theta, const dims& d, const std::string& prefix,
-                           const tensor<T>& x, std::type_identity_t<view<const T>> carry, Backend& backend) {
-        return l.template run<T>(d, theta.data() + Layer::parameter_offset(theta, d, prefix), x.view(), carry, backend,
-                                 nullptr);
+    template <class Backend, class Tensor>
+    static Tensor copy_of(Backend& backend, const Tensor& x) {
+        Tensor y;
+        backend.assign(y, x.shape());
+        backend.copy(x.size(), x.data(), y.data());
+        return y;
     }
 };
 

@@ -49,7 +49,7 @@ struct softmax_row {
     T largest, sum;
 };
 template <class Team, class T>
-softmax_row<T> measure_softmax(index V, const T* x) {
+FPRNN_BOTH softmax_row<T> measure_softmax(index V, const T* x) {
     using math::exp;
     const T largest = Team::max(V, [&](auto lane) { return lane.load(x); });
     return {largest, Team::template sum<1>(V, [&](auto lane) {
@@ -58,7 +58,8 @@ softmax_row<T> measure_softmax(index V, const T* x) {
 }
 /// scale · (softmax(x) − one-hot(target)), stored in or added to `bar`.
 template <class Team, class T>
-void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_t target, T scale, bool overwrite, T* bar) {
+FPRNN_BOTH void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_t target, T scale, bool overwrite,
+                              T* bar) {
     using math::exp;
     const T factor = scale / m.sum;
     Team::each(V, [&](auto lane) {
@@ -69,7 +70,7 @@ void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_t target, T
         else
             lane.add(bar, slope);
     });
-    bar[target] -= scale;
+    Team::once([&] { bar[target] -= scale; });
 }
 
 }  // namespace detail
@@ -79,7 +80,7 @@ void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_t target, T
 /// with the loss's gradient (softmax − one-hot) / tokens, for the price of one more pass. A logit that is not finite gives a
 /// loss of NaN. Errors: shapes, a target outside.
 /// Overwrites `result` in the memory that it has, or returns it.
-template <array_like A, class Backend>
+template <array_like A, host_memory_backend<element<A>> Backend>
 void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> logits_bar, Backend& backend,
                    cross_entropy_result<element<A>>& result) {
     using T = element<A>;

@@ -49,4 +49,14 @@ void embedding_back(view<const std::int32_t> tokens, const A& y_bar, writes<A> t
         for (index d = 0; d < D; ++d) table_bar[tokens[i] * D + d] += y_bar[i * D + d];
 }
 
+/// The same on a backend of the host, one after the other.
+template <class T, host_memory_backend<T> Backend>
+void embedding(view<const T> table, view<const std::int32_t> tokens, view<T> y, const Backend&) {
+    embedding(table, tokens, y);
+}
+template <class T, host_memory_backend<T> Backend>
+void embedding_back(view<const std::int32_t> tokens, view<const T> y_bar, view<T> table_bar, const Backend&) {
+    embedding_back(tokens, y_bar, table_bar);
+}
+
 }  // namespace fprnn

@@ -12,6 +12,7 @@ namespace fprnn {
 /// A tensor or a view. The first argument of an operation says which numbers it works on; the others convert.
 template <class A>
 concept array_like = requires(const A& a) {
+    requires !requires { a.where(); };  // a tensor of a device, which the host cannot follow
     typename A::value_type;
     { a.shape() } -> std::same_as<const shape&>;
     { *a.data() } -> std::convertible_to<typename A::value_type>;
@@ -25,6 +26,10 @@ using reads = view<const element<A>>;
 /// An argument that is written or added to.
 template <array_like A>
 using writes = view<element<A>>;
+
+/// A backend that works in the host's memory: the others have overloads of their own.
+template <class Backend, class T>
+concept host_memory_backend = std::same_as<typename Backend::template array<T>, tensor<T>>;
 
 /// What an adjoint does with the numbers that it finds in its cotangents.
 enum class update { accumulate, overwrite };

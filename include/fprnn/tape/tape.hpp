@@ -2,12 +2,14 @@
 
 #include <fprnn/backend/default.hpp>
 #include <fprnn/tape/parameters.hpp>
+#include <fprnn/tape/parameters_on.hpp>
 #include <fprnn/tape/reusable.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -28,13 +30,19 @@ struct variable {
 ///         optimiser.step(theta, t.gradient(loss));
 ///     }
 ///
-/// where every step finds the memory of the one before: records of the same operations and shapes allocate nothing.
+/// where every step finds the memory of the one before: on the host, records of the same operations and shapes allocate nothing.
 template <class T, backend_for<T> Backend = default_backend>
 class tape {
 public:
-    /// `theta` must outlive the tape and keep its values until the gradient has been taken.
+    /// What values and cotangents are in.
+    using array = typename Backend::template array<T>;
+
+    /// `theta` must outlive the tape and keep its values until the gradient has been taken; a backend with memory of its own has a
+    /// copy, made here and by clear().
     explicit tape(const parameter_tree<T>& theta, Backend backend = Backend{})
-        : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)) {}
+        : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)), there_(backend_, theta) {
+        clear_gradient();
+    }
     tape(const tape&) = delete;
     tape& operator=(const tape&) = delete;
 
@@ -45,23 +53,24 @@ public:
     void clear() {
         for (std::size_t i = 0; i < used_; ++i) {
             place& p = places_[i];
-            p.bar.assign({0});
+            p.has_bar = false;
             if (p.back) p.forget(p.callback);
             p.back = nullptr;
         }
         used_ = records_ = 0;
-        std::fill(gradient_.begin(), gradient_.end(), T(0));
+        there_.refresh(backend_);
+        clear_gradient();
     }
 
     /// A value that no operation made.
-    variable leaf(tensor<T> value) {
+    variable leaf(array value) {
         place& p = next();
         p.value = std::move(value);
         return {used_++};
     }
     /// The value of an operation; back(tape, self) reads bar(self) and adds to the bars of its operands and parameters.
     template <std::invocable<tape&, variable> Back>
-    variable record(tensor<T> value, Back back) {
+    variable record(array value, Back back) {
         place& p = next();
         p.callback.template as<std::optional<Back>>().emplace(std::move(back));
         p.back = [](reusable& callback, tape& t, variable self) { (*callback.as<std::optional<Back>>())(t, self); };
@@ -71,9 +80,9 @@ public:
         return {used_++};
     }
     /// A tensor of zeros for the next value.
-    tensor<T> make(shape extents) {
-        tensor<T> value = std::move(next().value);
-        value.assign(extents);
+    array make(const shape& extents) {
+        array value = std::move(next().value);
+        backend_.assign(value, extents);
         return value;
     }
     /// What the next record keeps for its way back: a K, the one that stood here before clear() when that was a K, too. It
@@ -83,15 +92,24 @@ public:
         return next().kept.template as<K>();
     }
 
-    const tensor<T>& value(variable v) const { return places_[v.id].value; }
+    const array& value(variable v) const { return places_[v.id].value; }
     /// The cotangent of v, zero until something is added.
-    tensor<T>& bar(variable v) {
+    array& bar(variable v) {
         place& p = places_[v.id];
-        if (p.bar.shape() != p.value.shape()) p.bar.assign(p.value.shape());
+        if (!p.has_bar) backend_.assign(p.bar, p.value.shape());
+        p.has_bar = true;
         return p.bar;
     }
-    /// The cotangents of the parameters, to add to.
+    /// The cotangents of the parameters, to add to; those of a backend with memory of its own are here once gradient() returns.
     parameter_tree<T>& parameter_bars() { return gradient_; }
+    /// The parameters and their cotangents where the backend works with them, in the tree's layout.
+    const parameters_on<T, Backend>& parameters_there() const { return there_; }
+    T* parameter_bar_data() {
+        if constexpr (on_host)
+            return gradient_.data();
+        else
+            return gradient_there_->data();
+    }
     std::size_t records() const { return records_; }
 
     /// The gradient of a loss, a tensor of one number, with respect to the parameters; bar() then has that of every
@@ -99,7 +117,7 @@ public:
     const parameter_tree<T>& gradient(variable loss) {
         require(value(loss).size() == 1, "tape.gradient",
                 [&] { return "the loss must be one number, got " + value(loss).shape().to_string(); });
-        bar(loss)[0] = T(1);
+        backend_.fill(1, bar(loss).data(), T(1));
         for (std::size_t i = used_; i-- > 0;) {
             place& p = places_[i];
             if (!p.back) continue;
@@ -108,19 +126,33 @@ public:
             p.back = nullptr;
             --records_;
         }
+        if constexpr (!on_host) {
+            const auto seen = backend_.seen(gradient_.size(), gradient_there_->data());
+            std::copy(seen.begin(), seen.end(), gradient_.begin());
+        }
         return gradient_;
     }
 
 private:
+    static constexpr bool on_host = parameters_on<T, Backend>::shared;
+
     struct place {
-        tensor<T> value;
-        tensor<T> bar;
+        array value;
+        array bar;
+        bool has_bar = false;
         reusable kept;
         reusable callback;
         void (*back)(reusable& callback, tape&, variable) = nullptr;  ///< null where nothing is recorded
         void (*forget)(reusable& callback) = nullptr;
     };
 
+    void clear_gradient() {
+        std::fill(gradient_.begin(), gradient_.end(), T(0));
+        if constexpr (!on_host) {
+            if (!gradient_there_) gradient_there_.emplace(backend_, gradient_.size());
+            backend_.fill(gradient_.size(), gradient_there_->data(), T(0));
+        }
+    }
     place& next() {
         if (used_ == places_.size()) places_.emplace_back();
         return places_[used_];
@@ -129,7 +161,9 @@ private:
     const parameter_tree<T>& theta_;
     parameter_tree<T> gradient_;
     Backend backend_;
-    std::vector<place> places_;  ///< of this step the first used_
+    parameters_on<T, Backend> there_;
+    std::optional<typename Backend::template memory<T>> gradient_there_;  ///< of a backend with memory of its own
+    std::vector<place> places_;                                           ///< of this step the first used_
     std::size_t used_ = 0;
     std::size_t records_ = 0;
 };

@@ -135,9 +135,10 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
         const index n = std::min(batch, sequences - first);
         tensor<std::int32_t> tokens({n, length}), targets({n, length});
         sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(first));
-        std::vector<solution<T>> how;
-        const tensor<T> logits = model.evaluate(theta, std::as_const(tokens).view(), &how, backend);
-        const auto part = cross_entropy(logits.view(), std::as_const(targets).view(), {}, backend);
+        std::vector<solution<T, typename Backend::template array<T>>> how;
+        const auto logits = model.evaluate(theta, std::as_const(tokens).view(), &how, backend);
+        cross_entropy_result<T> part;
+        cross_entropy(logits.view(), std::as_const(targets).view(), view<T>{}, backend, part);
         answers.insert(answers.end(), part.answers.begin(), part.answers.end());
         for (const auto& s : how) reached.push_back(s);
     }

@@ -79,7 +79,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
     tensor<std::int32_t> tokens, targets;
     tape<T, Backend> records(theta, backend);
-    std::vector<solution<T>> how;
+    std::vector<solution<T, typename Backend::template array<T>>> how;
     cross_entropy_result<T> outcome;
     summary_scratch scratch;
     std::vector<const convergence*> adjoints;

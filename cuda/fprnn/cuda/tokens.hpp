@@ -1,0 +1,138 @@
+#pragma once
+
+#include <fprnn/cuda/backend.hpp>
+#include <fprnn/ops/cross_entropy.hpp>
+#include <fprnn/ops/embedding.hpp>
+
+#include <algorithm>
+#include <cstdint>
+
+/// What begins and ends a model: tokens to rows of a table, and logits to a loss. Tokens and targets are the host's, where they are
+/// made and checked; so is what the loss says.
+namespace fprnn::cuda {
+
+namespace detail {
+
+template <class T>
+struct embedding_row {
+    index channels;
+    const T* table;
+    const std::int32_t* tokens;
+    T* y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        const T* from = table + tokens[r] * channels;
+        T* to = y + r * channels;
+        Team::each(channels, [&](auto lane) { lane.store(to, lane.load(from)); });
+    }
+};
+
+/// A row of the table receives from the tokens that it stood for, the first of them first.
+template <class T>
+struct embedding_back_row {
+    index channels, count;
+    const std::int32_t* tokens;
+    const T* y_bar;
+    T* table_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index v, index) const {
+        T* to = table_bar + v * channels;
+        for (index i = 0; i < count; ++i) {
+            if (tokens[i] != v) continue;
+            const T* from = y_bar + i * channels;
+            Team::each(channels, [&](auto lane) { lane.add(to, lane.load(from)); });
+        }
+    }
+};
+
+/// Of token r the loss in nats, what its largest logit says, and its part of the gradient where that is asked for.
+template <class T>
+struct cross_entropy_row {
+    index classes;
+    const T* logits;
+    const std::int32_t* targets;
+    T scale;
+    T* bar;
+    double* loss;
+    answer* answers;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        const T* x = logits + r * classes;
+        T* to = bar ? bar + r * classes : nullptr;
+        const std::int32_t target = targets[r];
+        if (target == ignored_target) {
+            if (to) Team::each(classes, [&](auto lane) { lane.store(to, T(0)); });
+            Team::once([&] {
+                loss[r] = 0;
+                answers[r] = answer::ignored;
+            });
+            return;
+        }
+        const auto m = fprnn::detail::measure_softmax<Team>(classes, x);
+        Team::once([&] {
+            loss[r] = ::log(static_cast<double>(m.sum)) - static_cast<double>(x[target] - m.largest);
+            answers[r] = x[target] == m.largest ? answer::right : answer::wrong;
+        });
+        if (to) fprnn::detail::softmax_slope<Team>(classes, x, m, target, scale, true, to);
+    }
+};
+
+/// Numbers of the host on the device.
+template <class T>
+numbers<T> upload(const device& d, view<const T> x) {
+    numbers<T> there(d, x.size());
+    d.put(x.size(), x.data(), there.data());
+    return there;
+}
+
+}  // namespace detail
+
+/// As fprnn::embedding: y[b,t] = table[tokens[b,t]], table and y on the device.
+template <class T>
+void embedding(view<const T> table, view<const std::int32_t> tokens, view<T> y, device& d) {
+    fprnn::detail::require_rank("embedding", "table", table.shape(), 2, "[V,D]");
+    const index V = table.shape()[0], D = table.shape()[1];
+    fprnn::detail::require_tokens("embedding", tokens, V);
+    fprnn::detail::require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
+    auto there = detail::upload(d, tokens);
+    d.rows<T>(tokens.size(), detail::embedding_row<T>{D, table.data(), there.data(), y.data()});
+}
+
+/// As fprnn::embedding_back; every row of the table looks through all tokens, which is for vocabularies of hundreds.
+template <class T>
+void embedding_back(view<const std::int32_t> tokens, view<const T> y_bar, view<T> table_bar, device& d) {
+    fprnn::detail::require_rank("embedding_back", "table_bar", table_bar.shape(), 2, "[V,D]");
+    const index V = table_bar.shape()[0], D = table_bar.shape()[1];
+    fprnn::detail::require_tokens("embedding_back", tokens, V);
+    fprnn::detail::require_shape("embedding_back", "y_bar", y_bar.shape(), {tokens.shape()[0], tokens.shape()[1], D});
+    auto there = detail::upload(d, tokens);
+    d.rows<T>(V, detail::embedding_back_row<T>{D, tokens.size(), there.data(), y_bar.data(), table_bar.data()});
+}
+
+/// As fprnn::cross_entropy, logits and logits_bar on the device.
+template <class T>
+void cross_entropy(std::type_identity_t<view<const T>> logits, view<const std::int32_t> targets, view<T> logits_bar,
+                   device& d, cross_entropy_result<T>& result) {
+    result.loss = 0;
+    result.tokens = fprnn::detail::require_targets("cross_entropy", logits, targets);
+    fprnn::detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
+    const index B = logits.shape()[0], T_ = logits.shape()[1], n = B * T_;
+    auto there = detail::upload(d, targets);
+    detail::numbers<double> loss(d, n);
+    detail::numbers<answer> answers(d, n);
+    const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
+    d.rows<T>(n, detail::cross_entropy_row<T>{logits.shape()[2], logits.data(), there.data(), scale, logits_bar.data(),
+                                              loss.data(), answers.data()});
+    const auto nats = d.seen(n, static_cast<const double*>(loss.data()));
+    const auto said = d.seen(n, static_cast<const answer*>(answers.data()));
+    result.answers.assign(said.begin(), said.end());
+    result.sequences.assign(static_cast<std::size_t>(B), 0);
+    for (index i = 0; i < n; ++i) result.sequences[static_cast<std::size_t>(i / T_)] += nats[i];
+    for (double l : result.sequences) result.loss += l;
+    if (result.tokens) result.loss /= static_cast<double>(result.tokens);
+}
+
+}  // namespace fprnn::cuda

@@ -1,0 +1,51 @@
+// Where CUDA's headers are: models on cuda::device, whose memory is out of the host's reach and whose kernels run on the host.
+#if __has_include(<cuda_runtime_api.h>)
+
+#include "host_backend.hpp"
+#include "model_check.hpp"
+
+#include <ops/checks.hpp>
+
+namespace {
+
+using fprnn::index;
+using fprnn::tensor;
+using fprnn::view;
+namespace cuda = fprnn::cuda;
+
+TEST_CASE("cuda model: training and evaluation are equivalent to the CPU's") {
+    fake::state = {};
+    fake::state.guarded = true;
+    models::check_equivalent(3, 1e-9);
+    CHECK(fake::state.memory.empty());
+    fake::state = {};
+}
+
+TEST_CASE("cuda model: the loss leaves out what is not counted, on several threads at a time") {
+    fake::state = {};
+    fake::state.guarded = true;
+    host::threads = {.of_row = 3, .rows = 2, .of_grid = 2};
+    const auto logits = gpu::random<double>({2, 3, 5}, 1);
+    const tensor<std::int32_t> targets({2, 3}, {0, fprnn::ignored_target, 4, 2, 2, fprnn::ignored_target});
+    tensor<double> expected_bar({2, 3, 5});
+    const auto expected = fprnn::cross_entropy(logits, targets.view(), expected_bar.view());
+    {
+        cuda::device gpu;
+        const auto x = gpu.copy(logits);
+        cuda::tensor<double> bar(gpu, {2, 3, 5});
+        fprnn::cross_entropy_result<double> got;
+        cross_entropy(x.view(), targets.view(), bar.view(), gpu, got);
+        CHECK(got.loss == doctest::Approx(expected.loss).epsilon(1e-14));
+        CHECK(got.tokens == 4);
+        CHECK(got.answers == expected.answers);
+        const auto here = cuda::copy_to_host(bar);
+        for (index i = 0; i < here.size(); ++i) CHECK(std::abs(here[i] - expected_bar[i]) <= 1e-15);
+    }
+    host::threads = {};
+    CHECK(fake::state.memory.empty());
+    fake::state = {};
+}
+
+}  // namespace
+
+#endif
