@@ -4,7 +4,11 @@ find_package(CUDAToolkit 12 QUIET GLOBAL)
 if(CUDAToolkit_FOUND AND NOT TARGET fprnn::cuda)
     add_library(fprnn::cuda INTERFACE IMPORTED GLOBAL)
     target_include_directories(fprnn::cuda INTERFACE "${fprnn_cuda_headers}")
-    target_link_libraries(fprnn::cuda INTERFACE fprnn::fprnn CUDA::cudart_static CUDA::cublas)
+    target_link_libraries(fprnn::cuda INTERFACE fprnn::fprnn CUDA::cudart_static)
+    # What layers need of it; the scans do without.
+    if(TARGET CUDA::cublas)
+        target_link_libraries(fprnn::cuda INTERFACE CUDA::cublas)
+    endif()
     # Not CUDA_STANDARD: CMake 3.25.1 passes nothing for 20, and says nothing.
     target_compile_options(fprnn::cuda INTERFACE "$<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>")
 endif()
