@@ -13,6 +13,7 @@ using fprnn::matrix;
 using fprnn::reference;
 using fprnn::shape;
 using fprnn::tensor;
+using fprnn::testing::larger;
 
 /// Rows of `columns` numbers inside wider ones, as the parts of a concatenation and of its weights lie.
 template <class T>
@@ -46,7 +47,7 @@ template <class T>
 double worst(const block<T>& got, const tensor<double>& expected) {
     double difference = 0, largest = 0;
     for (index i = 0; i < expected.size(); ++i) {
-        difference = std::max(difference, std::abs(static_cast<double>(got.memory[i]) - expected[i]));
+        difference = larger(difference, std::abs(static_cast<double>(got.memory[i]) - expected[i]));
         largest = std::max(largest, std::abs(expected[i]));
     }
     return difference / largest / static_cast<double>(std::numeric_limits<T>::epsilon());

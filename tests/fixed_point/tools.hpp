@@ -1,5 +1,7 @@
 #pragma once
 
+#include <larger.hpp>
+
 #include <fprnn/fixed_point/layer.hpp>
 
 #include <algorithm>
@@ -71,8 +73,7 @@ template <class A>
 double distance(const A& a, const A& b) {
     double m = 0;
     for (index i = 0; i < a.size(); ++i) {
-        const double d = std::abs(static_cast<double>(a.data()[i]) - static_cast<double>(b.data()[i]));
-        if (!(d <= m)) m = d;
+        m = larger(m, std::abs(static_cast<double>(a.data()[i]) - static_cast<double>(b.data()[i])));
     }
     return m;
 }
@@ -144,14 +145,12 @@ struct gradient_error {
         double scale = 0, error = 0;
         for (index i = 0; i < n; ++i) {
             scale = std::max(scale, std::abs(expected[i]));
-            const double e = std::abs(got[i] - expected[i]);
-            if (!(e <= error)) error = e;
+            error = larger(error, std::abs(got[i] - expected[i]));
         }
-        const double relative = scale > nothing ? error / scale : error > nothing ? error / nothing : 0;
-        if (!(relative <= worst)) {
-            worst = relative;
-            where = name;
-        }
+        const double relative = scale > nothing ? error / scale : error <= nothing ? 0 : error / nothing;
+        if (relative <= worst || std::isnan(worst)) return;
+        worst = relative;
+        where = name;
     }
 };
 

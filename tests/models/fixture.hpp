@@ -54,8 +54,7 @@ double error(const A& got, const tensor<double>& expected) {
     REQUIRE(got.size() == expected.size());
     double difference = 0;
     for (index i = 0; i < got.size(); ++i) {
-        const double d = std::abs(static_cast<double>(got.data()[i]) - expected.data()[i]);
-        if (!(d <= difference)) difference = d;
+        difference = larger(difference, std::abs(static_cast<double>(got.data()[i]) - expected.data()[i]));
     }
     return difference / largest(expected);
 }
@@ -79,17 +78,14 @@ void check_fixture(Root expression, const fixture& fixed, double value_bound, do
     if (fixed.has_gradient()) load_parameters(fixture::path(fixed.name + ".gradient.safetensors"), theta_bar);
 
     double worst_value = 0, worst_gradient = 0;
-    const auto keep_worst = [](double& worst, double e) {
-        if (!(e <= worst)) worst = e;
-    };
     for (const index C : {index{1}, whole_sequence}) {
         CAPTURE(C);
         l.schedule.length = C;
         const auto got = differentiate(l, theta, converted<T>(fixed.input), converted<T>(fixed.output_bar));
         for (const status s : got.sol.status) CHECK(s <= (is_double ? status::converged : status::max_iterations));
         CHECK(got.adjoint.all_converged());
-        keep_worst(worst_value, error(got.sol.value, fixed.array("output")));
-        keep_worst(worst_gradient, error(got.x_bar, fixed.array("input_gradient")));
+        worst_value = larger(worst_value, error(got.sol.value, fixed.array("output")));
+        worst_gradient = larger(worst_gradient, error(got.x_bar, fixed.array("input_gradient")));
         if (!fixed.has_gradient()) continue;
         for (const auto& p : theta.entries()) {
             tensor<double> expected(p.shape);
@@ -97,7 +93,7 @@ void check_fixture(Root expression, const fixture& fixed, double value_bound, do
             CAPTURE(p.name);
             const double e = error(got.theta_bar[p.name], expected);
             CHECK(e <= gradient_bound);
-            keep_worst(worst_gradient, e);
+            worst_gradient = larger(worst_gradient, e);
         }
     }
     CHECK(worst_value <= value_bound);

@@ -5,6 +5,7 @@
 #include <fprnn/tape/gradcheck.hpp>
 
 #include <doctest/doctest.h>
+#include <larger.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -68,11 +68,11 @@ void check_combination() {
         CHECK(scale > 0);
         for (const index i : {index{0}, n / 2, n - 1}) {
             const double expected = slope(value, y_bar, theta.data()[p.offset + i], 1e-4);
-            worst = std::max(worst, std::abs(got.theta_bar.data()[p.offset + i] - expected) / scale);
+            worst = larger(worst, std::abs(got.theta_bar.data()[p.offset + i] - expected) / scale);
         }
     }
     for (const index i : {index{0}, index{7}, x.size() - 1})
-        worst = std::max(worst, std::abs(got.x_bar[i] - slope(value, y_bar, x[i], 1e-4)) / largest(got.x_bar));
+        worst = larger(worst, std::abs(got.x_bar[i] - slope(value, y_bar, x[i], 1e-4)) / largest(got.x_bar));
     CHECK(worst <= 1e-7);
 
     l.schedule.length = whole_sequence;
