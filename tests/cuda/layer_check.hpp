@@ -22,7 +22,6 @@ using fprnn::dims;
 using fprnn::index;
 using fprnn::shape;
 using fprnn::tensor;
-using fprnn::view;
 namespace cuda = fprnn::cuda;
 
 /// What a layer and its adjoint give.
@@ -31,18 +30,10 @@ struct outcome {
     tensor<double> value, carry, x_bar, theta_bar;
 };
 
-template <class T>
-view<const T> seen(const tensor<T>& x) {
-    return x.view();
-}
-template <class T>
-view<const T> seen(const cuda::tensor<T>& x) {
-    return {x.data(), x.shape()};
-}
-tensor<double> there(const fprnn::default_backend&, const tensor<double>& x) { return x; }
-cuda::tensor<double> there(const cuda::device& gpu, const tensor<double>& x) { return gpu.copy(x); }
-tensor<double> here(const tensor<double>& x) { return x; }
-tensor<double> here(const cuda::tensor<double>& x) { return cuda::copy_to_host(x); }
+inline tensor<double> there(const fprnn::default_backend&, const tensor<double>& x) { return x; }
+inline cuda::tensor<double> there(const cuda::device& gpu, const tensor<double>& x) { return gpu.copy(x); }
+inline tensor<double> here(const tensor<double>& x) { return x; }
+inline tensor<double> here(const cuda::tensor<double>& x) { return cuda::copy_to_host(x); }
 
 template <class Layer, class Backend>
 outcome differentiate(const Layer& layer, const fprnn::layer_parameters<double>& theta, const tensor<double>& x,
@@ -53,21 +44,30 @@ outcome differentiate(const Layer& layer, const fprnn::layer_parameters<double>&
     auto theta_bar = there(backend, tensor<double>({theta.size()}));
     typename Layer::template record<double, Backend> kept;
     const auto solution =
-        layer.template run<double>(theta.widths, parameters.data(), seen(input), seen(start), backend, &kept);
-    layer.template back<double>(kept, seen(input), seen(bar), {x_bar.data(), x_bar.shape()}, theta_bar.data(), backend);
+        layer.template run<double>(theta.widths, parameters.data(), input.view(), start.view(), backend, &kept);
+    layer.template back<double>(kept, input.view(), bar.view(), x_bar.view(), theta_bar.data(), backend);
     return {solution,       *kept.adjoint_convergence, here(solution.value), here(solution.carry), here(x_bar),
             here(theta_bar)};
 }
 
-/// Of counts that hang on a threshold: where sums have another order, one may be reached an iteration sooner.
+/// The largest difference, relative to the largest number. Kernels that run on the host differ by the order of sums: 5.1e-15
+/// measured. On a GPU, where a threshold may be reached an iteration sooner, what is asked of backends.
+#ifdef __CUDACC__
+inline constexpr double most = 1e-10;
+inline constexpr int most_iterations = 1;
+#else
+inline constexpr double most = 1e-14;
+inline constexpr int most_iterations = 0;
+#endif
+
 inline bool nearly(const std::vector<int>& a, const std::vector<int>& b) {
-    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](int x, int y) { return std::abs(x - y) <= 1; });
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](int x, int y) { return std::abs(x - y) <= most_iterations; });
 }
 
-/// `most` is the largest difference, relative to the largest number.
 template <class Expression>
 void check_equivalent(Expression expression, const chunked& schedule, const adjoint& method, const shape& s,
-                      index d_inner = 6, double most = 1e-10) {
+                      index d_inner = 6) {
     CAPTURE(s.to_string());
     CAPTURE(schedule.length);
     CAPTURE(method.index());

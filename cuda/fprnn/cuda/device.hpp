@@ -99,7 +99,7 @@ class blas;
 /// the last copy and the last tensor, or when `trim` is called.
 /// Errors: no GPU of that number; one older than compute capability 7.0, whose threads cannot wait for each other, or
 /// without memory pools; what CUDA says.
-class device {
+class device : public without_packing<device> {
 public:
     explicit device(int gpu = 0, const device_options& options = {})
         : context_(std::make_shared<detail::gpu_context>()) {
@@ -196,29 +196,6 @@ public:
     void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite, view<T> = {}) const;
     template <class T>
     void multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> = {}) const;
-    // cuBLAS packs by itself.
-    template <class T>
-    static constexpr index packing_size(index, index, index) {
-        return 0;
-    }
-    template <class T>
-    static constexpr index packed_size(index, index) {
-        return 0;
-    }
-    template <class T>
-    static void pack(matrix<const T>, T*) {}
-    template <class T>
-    static void pack_back(matrix<const T>, T*) {}
-    template <class T>
-    static void pack_rows(matrix<const T>, T*) {}
-    template <class T>
-    void multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite) const {
-        multiply(y, x.plain, w.plain, overwrite);
-    }
-    template <class T>
-    void multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite) const {
-        multiply_back(x_bar, y_bar.plain, w.plain, overwrite);
-    }
 
 private:
     friend class allocation;

@@ -119,7 +119,7 @@ void cross_entropy(std::type_identity_t<view<const T>> logits, view<const std::i
     result.loss = 0;
     result.tokens = fprnn::detail::require_targets("cross_entropy", logits, targets);
     fprnn::detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
-    const index B = logits.shape()[0], T_ = logits.shape()[1], n = B * T_;
+    const index B = logits.shape()[0], tokens = logits.shape()[1], n = B * tokens;
     auto there = detail::upload(d, targets);
     detail::numbers<double> loss(d, n);
     detail::numbers<answer> answers(d, n);
@@ -130,7 +130,7 @@ void cross_entropy(std::type_identity_t<view<const T>> logits, view<const std::i
     const auto said = d.seen(n, static_cast<const answer*>(answers.data()));
     result.answers.assign(said.begin(), said.end());
     result.sequences.assign(static_cast<std::size_t>(B), 0);
-    for (index i = 0; i < n; ++i) result.sequences[static_cast<std::size_t>(i / T_)] += nats[i];
+    for (index i = 0; i < n; ++i) result.sequences[static_cast<std::size_t>(i / tokens)] += nats[i];
     for (double l : result.sequences) result.loss += l;
     if (result.tokens) result.loss /= static_cast<double>(result.tokens);
 }

@@ -178,4 +178,33 @@ concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::
     backend.assign(array, shape{n});
 };
 
+/// What backends inherit whose products pack nothing beforehand.
+template <class Backend>
+struct without_packing {
+    friend bool operator==(const without_packing&, const without_packing&) = default;
+
+    template <class T>
+    static constexpr index packing_size(index, index, index) {
+        return 0;
+    }
+    template <class T>
+    static constexpr index packed_size(index, index) {
+        return 0;
+    }
+    template <class T>
+    static void pack(matrix<const T>, T*) {}
+    template <class T>
+    static void pack_back(matrix<const T>, T*) {}
+    template <class T>
+    static void pack_rows(matrix<const T>, T*) {}
+    template <class T>
+    void multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite) const {
+        static_cast<const Backend&>(*this).multiply(y, x.plain, w.plain, overwrite);
+    }
+    template <class T>
+    void multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite) const {
+        static_cast<const Backend&>(*this).multiply_back(x_bar, y_bar.plain, w.plain, overwrite);
+    }
+};
+
 }  // namespace fprnn

@@ -52,7 +52,7 @@ struct serial_team {
 };
 
 /// Plain loops on one thread: the oracle that every other backend is tested against.
-struct reference : host_backend<reference> {
+struct reference : host_backend<reference>, without_packing<reference> {
     static constexpr index tile = 1;
 
     template <class T>
@@ -86,30 +86,6 @@ struct reference : host_backend<reference> {
                 for (index k = 0; k < w_bar.columns; ++k)
                     for (index r = 0; r < x.rows; ++r)
                         w_bar.data[n * w_bar.stride + k] += y_bar.data[r * y_bar.stride + n] * x.data[r * x.stride + k];
-    }
-
-    template <class T>
-    static constexpr index packing_size(index, index, index) {
-        return 0;
-    }
-
-    template <class T>
-    static constexpr index packed_size(index, index) {
-        return 0;
-    }
-    template <class T>
-    static void pack(matrix<const T>, T*) {}
-    template <class T>
-    static void pack_back(matrix<const T>, T*) {}
-    template <class T>
-    static void pack_rows(matrix<const T>, T*) {}
-    template <class T>
-    static void multiply_packed(matrix<T> y, packed_matrix<T> x, packed_matrix<T> w, bool overwrite) {
-        multiply(y, x.plain, w.plain, overwrite);
-    }
-    template <class T>
-    static void multiply_back_packed(matrix<T> x_bar, packed_matrix<T> y_bar, packed_matrix<T> w, bool overwrite) {
-        multiply_back(x_bar, y_bar.plain, w.plain, overwrite);
     }
 
     static constexpr int threads() { return 1; }
