@@ -120,9 +120,10 @@ void packed_products() {
                     const auto x_expected = plain(x_bar, n, overwrite, y, w);
                     const auto there = packed<Backend>(w, false), back = packed<Backend>(w, true);
                     const auto x_rows = packed_rows<Backend, T>(x.read()), y_rows = packed_rows<Backend, T>(y.read());
-                    Backend::multiply_back_packed(x_bar.write(), {y.read(), y_rows.data()}, {w.read(), back.data()},
-                                                  overwrite);
-                    Backend::multiply_packed(y.write(), {x.read(), x_rows.data()}, {w.read(), there.data()}, overwrite);
+                    Backend().multiply_back_packed(x_bar.write(), {y.read(), y_rows.data()}, {w.read(), back.data()},
+                                                   overwrite);
+                    Backend().multiply_packed(y.write(), {x.read(), x_rows.data()}, {w.read(), there.data()},
+                                              overwrite);
                     CHECK(worst(y, y_expected) <= rounding(k));
                     CHECK(worst(x_bar, x_expected) <= rounding(n));
                 }
