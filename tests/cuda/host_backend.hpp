@@ -18,6 +18,9 @@ struct parallelism {
 };
 inline parallelism threads;
 
+/// Kernels that have been started.
+inline int launches = 0;
+
 /// All threads of a launch execute one row.
 template <class T>
 class grid {
@@ -50,7 +53,10 @@ struct row_team {
     using type = host::row_team<T>;
 };
 
-inline void start() { check(fake::state.result("cudaLaunchKernelEx"), "cudaLaunchKernelEx"); }
+inline void start() {
+    ++host::launches;
+    check(fake::state.result("cudaLaunchKernelEx"), "cudaLaunchKernelEx");
+}
 
 template <class T, class Body>
 void start_rows(const device&, index n, index workers, const Body& body) {
@@ -72,6 +78,52 @@ void start_row(const device&, const Body& body) {
     start();
     const fake::reach all;
     host::grid<T>::run([&] { body.template row<host::grid<T>>(0, 0); });
+}
+
+/// A team's share of one long row.
+template <class T>
+struct share_of_row {
+    static inline thread_local place here;
+
+    template <class Body>
+    static void each(index channels, Body&& body) {
+        const index share = channels / here.rows;
+        host::row_team<T>::each(share, [&](auto lane) { body(scalar_lane<T>{here.row * share + lane.channel}); });
+    }
+};
+
+/// Programs end with the team's barrier, whatever type its numbers are of.
+template <class T>
+void start_program(const device& d, index rows, const char* bytes, int size) {
+    using team = host::row_team<T>;
+    start();
+    const fake::reach all;
+    const index workers = d.workers(rows);
+    const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
+    team::run_all(teams, host::threads.of_row, [&](int first) {
+        for (index worker = first; worker < workers; worker += teams)
+            for (index r = worker; r < rows; r += workers) {
+                share_of_row<T>::here = {r, rows, worker};
+                execute(bytes, size, share_of_row<T>::here, [] { team::once([] {}); });
+            }
+    });
+}
+
+template <class T, class Body>
+code code_of_rows(const device&) {
+    return {call_rows<host::row_team<T>, Body>, start_program<T>};
+}
+template <class T, class Body>
+code code_of_row(const device&) {
+    return {call_row<share_of_row<T>, Body>, start_program<T>};
+}
+template <class T>
+code code_of_while(const device&) {
+    return {call_while<T>, start_program<T>};
+}
+template <class T>
+code code_of_back(const device&) {
+    return {call_back, start_program<T>};
 }
 
 }  // namespace fprnn::cuda::detail

@@ -6,6 +6,8 @@
 #include <fprnn/cuda/tokens.hpp>
 
 #include <algorithm>
+#include <cstring>
+#include <mutex>
 
 namespace fprnn::cuda::detail {
 
@@ -49,5 +51,81 @@ template <class T, class Body>
 void start_row(const device& d, const Body& body) {
     launch(d, "row", row_kernel<T, Body>, index(16) * d.multiprocessors(), {row_threads, 0}, body);
 }
+
+/// Where a block is in its program, for bodies of one long row.
+__device__ inline place& place_of_block() {
+    __shared__ place here;
+    return here;
+}
+
+/// A block's share of one long row: what belongs to the row that it executes.
+template <class T>
+struct share_of_row {
+    template <class Body>
+    __device__ static void each(index channels, Body&& body) {
+        const index share = channels / place_of_block().rows, first = place_of_block().row * share;
+        for (index i = threadIdx.x; i < share; i += row_threads) body(scalar_lane<T>{first + i});
+    }
+};
+
+struct program_calls {
+    alignas(16) char bytes[program_bytes];
+};
+
+// A program's functions and its kernel are of one source file: what a kernel has of registers, stack and shared memory, the
+// compiler gathers from the functions there whose addresses are taken.
+namespace {
+
+/// 128 registers a thread, so that 512 rows are under way at a time on 128 multiprocessors.
+__global__ void __launch_bounds__(row_threads, 4)
+    program_kernel(index rows, int size, const __grid_constant__ program_calls calls) {
+    for (index r = blockIdx.x; r < rows; r += gridDim.x) {
+        const place here{r, rows, blockIdx.x};
+        if (threadIdx.x == 0) place_of_block() = here;
+        __syncthreads();
+        execute(calls.bytes, size, here, [] { __syncthreads(); });
+    }
+}
+void start_program(const device& d, index rows, const char* bytes, int size) {
+    program_calls calls;
+    std::memcpy(calls.bytes, bytes, static_cast<std::size_t>(size));
+    launch(d, "program", program_kernel, d.workers(rows), {row_threads, 0}, rows, size, calls);
+}
+
+template <class T, class Body>
+__device__ const step function_of_rows = &call_rows<row_block<T, row_threads>, Body>;
+template <class T, class Body>
+__device__ const step function_of_row = &call_row<share_of_row<T>, Body>;
+template <class T>
+__device__ const step function_of_while = &call_while<T>;
+__device__ const step function_of_back = &call_back;
+
+/// The code at an address that stands in the GPU's memory.
+code code_at(const device& d, const step& symbol) {
+    return {d.function(&symbol,
+                       [&] {
+                           step function = nullptr;
+                           check(cudaMemcpyFromSymbol(&function, symbol, sizeof function), "cudaMemcpyFromSymbol");
+                           return function;
+                       }),
+            start_program};
+}
+
+}  // namespace
+
+template <class T, class Body>
+code code_of_rows(const device& d) {
+    return code_at(d, function_of_rows<T, Body>);
+}
+template <class T, class Body>
+code code_of_row(const device& d) {
+    return code_at(d, function_of_row<T, Body>);
+}
+template <class T>
+code code_of_while(const device& d) {
+    return code_at(d, function_of_while<T>);
+}
+template <class T>
+code code_of_back(const device& d) { return code_at(d, function_of_back); }
 
 }  // namespace fprnn::cuda::detail

@@ -2,9 +2,11 @@
 
 #include <fprnn/cuda/blas.hpp>
 #include <fprnn/cuda/parameters.hpp>
+#include <fprnn/cuda/recorder.hpp>
 #include <fprnn/cuda/tensor.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 /// What layers ask of a device (concept backend_for): with this, layer(gpu.copy(theta), gpu.copy(x), gpu) runs there. CUDA
@@ -33,6 +35,17 @@ private:
 };
 
 template <class T>
+struct copy_row {
+    index channels;
+    const T* from;
+    T* to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.store(to, lane.load(from)); });
+    }
+};
+template <class T>
 struct fill_row {
     index channels;
     T* to;
@@ -44,44 +57,30 @@ struct fill_row {
     }
 };
 
-/// to += Σ of what the workers have, the first of them first.
-template <class T>
-struct add_workers {
-    index channels, workers;
-    const T* sums;
-    T* to;
-
-    template <class Team>
-    FPRNN_BOTH void row(index, index) const {
-        Team::each(channels, [&](auto lane) {
-            T sum = lane.load(to);
-            for (index w = 0; w < workers; ++w) sum += lane.load(sums + w * channels);
-            lane.store(to, sum);
-        });
-    }
-};
-
-/// Every worker adds to a sum of its own; these are added in one order.
+/// Every worker adds to a sum of its own; these are added in one order. Within by_rows that is once, in the end.
 template <class T>
 class row_sums {
 public:
     receiver<T> into;
 
-    row_sums(const device& d, index n, index width, T* to)
-        : device_(d), workers_(d.workers(n)), width_(width), to_(to), sums_(d, to ? workers_ * width : 0) {
+    row_sums(const device& d, index n, index width, T* to) : device_(d), workers_(d.workers(n)), width_(width), to_(to) {
         if (!to) return;
-        into = {{sums_.data(), width}, true};
-        d.fill(workers_ * width, sums_.data(), 0);
+        if (recorder* later = d.recorder_of(n)) {
+            into = {{later->sums(width, to), width}, true};
+            return;
+        }
+        into = {{sums_.emplace(d, workers_ * width).data(), width}, true};
+        d.fill(workers_ * width, sums_->data(), 0);
     }
     void finish() {
-        if (to_) device_.template row<T>(add_workers<T>{width_, workers_, sums_.data(), to_});
+        if (sums_) device_.template row<T>(add_workers<T>{width_, workers_, sums_->data(), to_});
     }
 
 private:
     const device& device_;
     index workers_, width_;
     T* to_;
-    numbers<T> sums_;
+    std::optional<numbers<T>> sums_;
 };
 
 }  // namespace detail
@@ -101,42 +100,72 @@ void device::for_each(index n, Body&& body) const {
 /// As many as keep the device busy; each has scratch of its own, so no more.
 inline index device::workers(index n) const { return std::min<index>(n, 8 * multiprocessors()); }
 
+inline detail::recorder* device::recorder_of(index n) const {
+    return recorder_.value && recorder_.value->rows() == n ? recorder_.value : nullptr;
+}
+inline void device::flush() const {
+    if (recorder_.value) recorder_.value->flush();
+}
+
 template <class T, class Body>
-void device::rows(index n, const Body& body) const {
-    if (n > 0) detail::start_rows<T>(*this, n, workers(n), body);
+inline void device::rows(index n, const Body& body) const {
+    if (n == 0) return;
+    if (auto* later = recorder_of(n)) return later->add(detail::code_of_rows<T, Body>(*this), body);
+    flush();
+    detail::start_rows<T>(*this, n, workers(n), body);
 }
 template <class T, class Body>
-void device::row(const Body& body) const {
+inline void device::row(const Body& body) const {
+    if (auto* later = recorder_.value) return later->add(detail::code_of_row<T, Body>(*this), body);
     detail::start_row<T>(*this, body);
+}
+template <class Calls>
+void device::by_rows(index n, const Calls& calls) const {
+    if (n == 0 || recorder_.value || !context_->options.programs) return calls();
+    detail::recorder later(*this, n);
+    {
+        struct scope {
+            const device& d;
+            ~scope() { d.recorder_.value = nullptr; }
+        } const within{*this};
+        recorder_.value = &later;
+        calls();
+        later.flush();
+    }
+    later.add_sums();
+}
+template <class T, class Calls>
+inline void device::repeat(index n, const T* running, const Calls& calls) const {
+    if (auto* later = recorder_of(n))
+        return later->repeat(detail::code_of_while<T>(*this), detail::code_of_back<T>(*this), running, calls);
+    while (any(n, running)) calls();
 }
 
 template <class T>
-void device::copy(index n, const std::type_identity_t<T>* from, T* to) const {
+inline void device::copy(index n, const std::type_identity_t<T>* from, T* to) const {
     if (n == 0) return;
+    if (recorder_.value) return row<T>(detail::copy_row<T>{n, from, to});
     const index bytes = checked_product(n, sizeof(T), "cuda: copy");
     const detail::current_gpu current(gpu());
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream()),
           [&] { return "cudaMemcpyAsync(" + std::to_string(bytes) + " bytes)"; });
 }
 template <class T>
-void device::fill(index n, T* to, std::type_identity_t<T> value) const {
+inline void device::fill(index n, T* to, std::type_identity_t<T> value) const {
     if (n == 0) return;
-    if (value != T(0)) return row<T>(detail::fill_row<T>{n, to, value});
-    const index bytes = checked_product(n, sizeof(T), "cuda: fill");
-    const detail::current_gpu current(gpu());
-    check(cudaMemsetAsync(to, 0, static_cast<std::size_t>(bytes), stream()),
-          [&] { return "cudaMemsetAsync(" + std::to_string(bytes) + " bytes)"; });
+    if (value != T(0) || recorder_.value) return row<T>(detail::fill_row<T>{n, to, value});
+    clear(to, checked_product(n, sizeof(T), "cuda: fill"));
 }
 template <class T>
 void device::put(index n, const std::type_identity_t<T>* from, T* to) const {
-    copy(n, from, to);
-    synchronize();
+    flush();
+    detail::copy_now(*this, to, from, checked_product(n, sizeof(T), "cuda: put"), {n});
 }
 template <class T>
 fprnn::tensor<T> device::seen(index n, const T* from) const {
+    flush();
     fprnn::tensor<T> here({n});
-    copy(n, from, here.data());
-    synchronize();
+    detail::copy_now(*this, here.data(), from, checked_product(n, sizeof(T), "cuda: seen"), {n});
     return here;
 }
 template <class T>
@@ -146,6 +175,7 @@ bool device::any(index n, const T* flags) const {
 }
 template <class T>
 void device::assign(tensor<T>& x, const fprnn::shape& extents) const {
+    flush();
     if (x.shape() != extents || x.where() != *this) x = tensor<T>(*this, extents);
     x.clear();
 }
@@ -154,15 +184,18 @@ void device::assign(tensor<T>& x, const fprnn::shape& extents) const {
 
 template <class T>
 void device::multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T>) const {
+    flush();
     detail::multiply_columns(*this, CUBLAS_OP_T, CUBLAS_OP_N, y.columns, y.rows, x.columns, w, x, overwrite, y);
 }
 template <class T>
 void device::multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite, view<T>) const {
+    flush();
     detail::multiply_columns(*this, CUBLAS_OP_N, CUBLAS_OP_N, x_bar.columns, x_bar.rows, y_bar.columns, w, y_bar,
                              overwrite, x_bar);
 }
 template <class T>
 void device::multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T>) const {
+    flush();
     for (const auto& [w_bar, x] : parts)
         detail::multiply_columns(*this, CUBLAS_OP_N, CUBLAS_OP_T, w_bar.columns, w_bar.rows, x.rows, x, y_bar, false,
                                  w_bar);

@@ -3,10 +3,12 @@
 #include <fprnn/backend/backend.hpp>
 #include <fprnn/core/tensor.hpp>
 #include <fprnn/cuda/error.hpp>
+#include <fprnn/cuda/program.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -23,6 +25,8 @@ namespace fprnn::cuda {
 struct device_options {
     /// Products of float may shorten their factors to TF32, 10 bits behind the point, which tensor cores multiply.
     bool tf32 = false;
+    /// What happens to a token between two products is one kernel. Without, everything is: to be compared with, and to look for errors.
+    bool programs = true;
 };
 
 namespace detail {
@@ -54,6 +58,8 @@ struct gpu_context {
     cudaMemPool_t pool = nullptr;
     std::shared_ptr<detail::blas> blas;  ///< once a product has been asked for
     std::once_flag blas_made;
+    std::map<const void*, detail::step> functions;  ///< of the GPU, by what stands for them on the host
+    std::mutex functions_mutex;
 
     gpu_context() = default;
     gpu_context(const gpu_context&) = delete;
@@ -92,6 +98,19 @@ class row_sums;
 template <class T>
 struct row_team;
 class blas;
+class recorder;
+
+/// What a copy does not have.
+template <class T>
+struct not_copied {
+    mutable T value{};
+
+    not_copied() = default;
+    not_copied(const not_copied&) {}
+    not_copied& operator=(const not_copied&) { return *this; }
+    ~not_copied() = default;
+    friend bool operator==(const not_copied&, const not_copied&) { return true; }
+};
 }  // namespace detail
 
 /// A GPU with a stream and a pool of memory of its own. What is called on it happens in that order, some time later.
@@ -146,6 +165,13 @@ public:
     }
     /// Bytes, not initialised. Errors: out of memory, after which what there was is as it was.
     allocation allocate(index bytes) const;
+    /// They become zero.
+    void clear(void* data, index bytes) const {
+        if (bytes == 0) return;
+        const detail::current_gpu current(gpu());
+        check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream()),
+              [&] { return "cudaMemsetAsync(" + std::to_string(bytes) + " bytes)"; });
+    }
 
     /// A copy on this device, made when this returns. Errors: out of memory.
     template <class T>
@@ -154,6 +180,16 @@ public:
     layer_parameters<T> copy(const fprnn::layer_parameters<T>& theta) const;
 
     friend bool operator==(const device&, const device&) = default;
+
+    /// The GPU's function that `key` stands for, found once.
+    template <class Find>
+    detail::step function(const void* key, const Find& find) const {
+        const std::lock_guard lock(context_->functions_mutex);
+        const auto known = context_->functions.find(key);
+        if (known != context_->functions.end()) return known->second;
+        const detail::current_gpu current(gpu());
+        return context_->functions[key] = find();
+    }
 
     // What layers ask of a backend (backend_for), defined in fprnn/cuda/backend.hpp. A device has no tiles: it takes all sequences
     // of a batch at a time.
@@ -174,13 +210,17 @@ public:
     void for_each(index n, Body&& body) const;
     index workers(index n) const;
     template <class T, class Body>
-    void rows(index n, const Body& body) const;
+    [[gnu::always_inline]] void rows(index n, const Body& body) const;
     template <class T, class Body>
-    void row(const Body& body) const;
+    [[gnu::always_inline]] void row(const Body& body) const;
+    template <class Calls>
+    void by_rows(index n, const Calls& calls) const;
+    template <class T, class Calls>
+    [[gnu::always_inline]] void repeat(index n, const T* running, const Calls& calls) const;
     template <class T>
-    void copy(index n, const std::type_identity_t<T>* from, T* to) const;
+    [[gnu::always_inline]] void copy(index n, const std::type_identity_t<T>* from, T* to) const;
     template <class T>
-    void fill(index n, T* to, std::type_identity_t<T> value) const;
+    [[gnu::always_inline]] void fill(index n, T* to, std::type_identity_t<T> value) const;
     template <class T>
     void put(index n, const std::type_identity_t<T>* from, T* to) const;
     template <class T>
@@ -200,7 +240,16 @@ public:
 private:
     friend class allocation;
     friend class detail::blas;
+    template <class T>
+    friend class detail::row_sums;
+
+    /// What writes calls of n rows down, null when they happen at once.
+    detail::recorder* recorder_of(index n) const;
+    /// What was written down happens first.
+    void flush() const;
+
     std::shared_ptr<detail::gpu_context> context_;
+    detail::not_copied<detail::recorder*> recorder_;  ///< within by_rows, on this object
 };
 
 /// Memory on a device. It is freed in the order of the stream: after what was called before.

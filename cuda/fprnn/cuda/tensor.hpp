@@ -49,10 +49,7 @@ public:
 
     /// Every byte becomes zero.
     void clear() {
-        if (empty()) return;
-        const detail::current_gpu current(device_->gpu());
-        check(cudaMemsetAsync(data(), 0, static_cast<std::size_t>(bytes()), device_->stream()),
-              [&] { return "cudaMemsetAsync(" + shape_.to_string() + ", " + std::to_string(bytes()) + " bytes)"; });
+        if (!empty()) device_->clear(data(), bytes());
     }
 
 private:

@@ -128,6 +128,11 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
 ///                                        and a thread owns the same channels in all of them
 ///     row_sums<T> s(backend, n, width, to)   what bodies of n rows add to the receiver s.into [width], s.finish() adds to `to`; a null
 ///                                        `to` receives nothing
+///     by_rows(n, calls)                  calls(), in which row after row may go through all of what is called, instead of call after call for
+///                                        all rows: what happens in row i of rows(n, ·) touches no other row, and what is called by
+///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between.
+///     repeat(n, running, calls)          calls() until running[i] is zero for all rows; it sets them. Within by_rows(n, ·) row i may be done
+///                                        with it before others begin, and no products may be called
 ///     copy(n, from, to), fill(n, to, value)
 ///     put(n, from, to)                   numbers of the host, which may change when this returns
 ///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes
@@ -148,7 +153,7 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
 /// which assign(array, shape) makes zeros of that shape.
 template <class B, class T>
 concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::span<const weights_part<T>> parts,
-                               index n, view<T> packing, T* to, const T* from, detail::row_body body,
+                               index n, view<T> packing, T* to, const T* from, detail::row_body body, detail::nothing nothing,
                                typename B::template row_sums<T>& sums, typename B::template memory<T>& memory,
                                typename B::template array<T>& array) {
     requires team_of<typename B::template team<T>, T>;
@@ -158,6 +163,8 @@ concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::
     backend.template row<T>(body);
     { sums.into } -> std::convertible_to<receiver<T>>;
     sums.finish();
+    backend.by_rows(n, nothing);
+    backend.repeat(n, from, nothing);
     { backend.workers(n) } -> std::convertible_to<index>;
     backend.copy(n, from, to);
     backend.fill(n, to, T(0));

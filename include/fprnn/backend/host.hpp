@@ -35,6 +35,14 @@ struct host_backend {
     static void row(const Body& body) {
         body.template row<typename Backend::template team<T>>(0, 0);
     }
+    template <class Calls>
+    static void by_rows(index, const Calls& calls) {
+        calls();
+    }
+    template <class T, class Calls>
+    static void repeat(index n, const T* running, const Calls& calls) {
+        while (any(n, running)) calls();
+    }
     template <class T>
     static void copy(index n, const std::type_identity_t<T>* from, T* to) {
         std::copy_n(from, n, to);

@@ -186,7 +186,7 @@ public:
         const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile, parameters = kept.layout.count;
         const auto sizes =
             engine::measure_tile<frame>(backend, B, kept.size, tokens, pass::backward, schedule, adjoint);
-        constexpr bool one_tile = !engine::one_row_at_a_time<Backend>;
+        constexpr bool one_tile = !has_tiles<Backend>;
         // Tiles are summed in a fixed number of groups, so that any number of threads adds in one order.
         const index groups = std::min(gradient_groups, tiles);
         memory partial(backend, groups * parameters);

@@ -271,7 +271,7 @@ public:
 
 private:
     body::tokens_in_numbers<mixer, norm, T> in_numbers() {
-        f_.on.fill(f_.tile * numbers_of_a_token, equations_, 0);
+        if (sequences_ < f_.tile) f_.on.fill(f_.tile * numbers_of_a_token, equations_, 0);
         const T *weight = nullptr, *bias = nullptr;
         if constexpr (!std::same_as<norm, kernel::no_norm>) {
             weight = f_.template parameters_of<typename parts::solved>();

@@ -47,17 +47,19 @@ consteval bool tokens_are_explicit(type_list<E...>) {
     return ((E::depends != dependence::current || std::same_as<E, previous_node>)&&...);
 }
 
-/// Whether one row is evaluated as well as many: where it is, the rows of a one-token chunk are iterated one by one, each as long as
-/// it takes.
-template <class Backend>
-inline constexpr bool one_row_at_a_time = requires {
-    Backend::tile;
-};
-
 /// Whether one of the tile's sequences is still iterated.
 template <class F>
 bool any_running(const F& f, index sequences, const watches<typename F::scalar>& of) {
     return f.on.template any<typename F::scalar>(sequences, of.running);
+}
+
+/// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there touches no other sequence's.
+template <class F, class Calls>
+void in_chunks(F& f, const Calls& calls) {
+    if (f.chunk == 1 && !f.unrolled)
+        f.on.by_rows(f.tile, calls);
+    else
+        calls();
 }
 
 /// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last evaluated, the
@@ -91,17 +93,18 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index row, inde
         f.work.evaluations += n;
         if constexpr (tokens_are_explicit(nodes{})) f.on.copy(n * D, fy, y);
         advance(0, sequences);
-        if constexpr (one_row_at_a_time<typename F::backend>) {
+        if constexpr (has_tiles<typename F::backend>) {
             for (index s = 0; s < sequences; ++s)
                 for (; of.one[s].running(); advance(s, 1)) {
                     evaluate<dependence::current>(f, row + s, 1);
                     ++f.work.evaluations;
                 }
         } else if constexpr (!tokens_are_explicit(nodes{})) {
-            for (; any_running(f, sequences, of); advance(0, sequences)) {
+            f.on.repeat(sequences, of.running, [&] {
                 evaluate<dependence::current>(f, row, n);
                 f.work.evaluations += n;
-            }
+                advance(0, sequences);
+            });
         }
     } else {
         bool first = true;

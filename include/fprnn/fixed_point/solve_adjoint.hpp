@@ -95,20 +95,18 @@ void apply_transposed_jacobian(F& f, index row, index n, const typename F::scala
         back_through<dependence::shifted>(f, row, n, w);
 }
 
-/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ for a chunk by repeating it, from w as it is, for the sequences whose watches run.
+/// w ← δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ for a chunk, for the sequences whose watches run.
 template <class F>
-void repeat_adjoint(F& f, index sequences, index row, index n, const typename F::scalar* delta, typename F::scalar* w,
-                    typename F::scalar* next, const watches<typename F::scalar>& of) {
+void step_adjoint(F& f, index sequences, index row, index n, const typename F::scalar* delta, typename F::scalar* w,
+                  typename F::scalar* next, const watches<typename F::scalar>& of) {
     using T = typename F::scalar;
     const index D = f.size.d_inner;
-    do {
-        apply_transposed_jacobian(f, row, n, w);
-        f.one_row(body::sum<T>{n * D, delta, f.template bar_at<previous_node>(row), next});
-        f.each_row(sequences, body::advance<T>{D, n / f.tile, f.tile * D, next, w, true, of});
-    } while (any_running(f, sequences, of));
+    apply_transposed_jacobian(f, row, n, w);
+    f.one_row(body::sum<T>{n * D, delta, f.template bar_at<previous_node>(row), next});
+    f.each_row(sequences, body::advance<T>{D, n / f.tile, f.tile * D, next, w, true, of});
 }
 
-/// The same for the row of one token by GMRES. J_h of a token has at most the rank of I − Q, so that rank + 1 applications
+/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ for the row of one token by GMRES. J_h of a token has at most the rank of I − Q, so that rank + 1 applications
 /// give the solution to rounding, contraction or not. `space` holds krylov_space + 1 rows of D.
 inline constexpr int krylov_space = 20;
 
@@ -201,20 +199,22 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index r
     const index D = f.size.d_inner;
     f.each_row(sequences, body::begin_watches<T>{options.tolerance, options.ell_max, of});
     if (n > f.tile || !rows_are_independent(typename F::program::nodes{})) {
-        repeat_adjoint(f, sequences, row, n, delta, w, scratch, of);
+        do step_adjoint(f, sequences, row, n, delta, w, scratch, of);
+        while (any_running(f, sequences, of));
     } else {
         if constexpr (is_reducible<typename F::program>) {
             reduced_tokens<F> reduced(f, row, sequences, scratch);
             reduced.open_adjoint();
             reduced.solve_adjoint(options.tolerance, delta, w, of);
         }
-        if constexpr (one_row_at_a_time<typename F::backend>) {
+        if constexpr (has_tiles<typename F::backend>) {
             for (index s = 0; s < sequences; ++s)
                 if (of.one[s].running())
                     gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch, of.one[s]);
-        } else if (any_running(f, sequences, of)) {
+        } else {
             f.each_row(sequences, body::restart<T>{D, {delta, D}, {w, D}, of});
-            repeat_adjoint(f, sequences, row, n, delta, w, scratch, of);
+            f.on.repeat(sequences, of.running,
+                        [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); });
         }
     }
     f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});

@@ -211,9 +211,11 @@ void forward(F& f, const workspace<T>& e, const chunked& schedule, view<const T>
     if constexpr (has_fixed_point<typename F::program>) {
         for_each_node(nodes{}, [&]<class E>() { rule<E>::hoist(f); });
         f.each_row(sequences, body::begin_tallies{e.watches.tallies});
-        for (index t = 0; t < f.tokens; t += f.chunk)
-            solve_chunk(f, schedule, sequences, t * f.tile, std::min(f.chunk, f.tokens - t) * f.tile, e.watches,
-                        e.counts + t / f.chunk * f.tile, e.token);
+        in_chunks(f, [&] {
+            for (index t = 0; t < f.tokens; t += f.chunk)
+                solve_chunk(f, schedule, sequences, t * f.tile, std::min(f.chunk, f.tokens - t) * f.tile, e.watches,
+                            e.counts + t / f.chunk * f.tile, e.token);
+        });
         evaluate<dependence::output>(f, 0, f.rows());
         read_tallies(f, e.watches.tallies, first, sequences, all);
     }
@@ -250,11 +252,13 @@ void backward(F& f, const workspace<T>& e, const adjoint& method, view<const T> 
     evaluate<dependence::input>(f, 0, f.rows());
     if constexpr (solved) {
         if (f.unrolled) for_each_node(nodes{}, [&]<class E>() { rule<E>::hoist(f); });
-        for (index t = 0; t < f.tokens; t += f.chunk) {
-            const index row = t * f.tile, n = std::min(f.chunk, f.tokens - t) * f.tile;
-            evaluate<dependence::shifted>(f, row, n);
-            evaluate<dependence::current>(f, row, n);
-        }
+        in_chunks(f, [&] {
+            for (index t = 0; t < f.tokens; t += f.chunk) {
+                const index row = t * f.tile, n = std::min(f.chunk, f.tokens - t) * f.tile;
+                evaluate<dependence::shifted>(f, row, n);
+                evaluate<dependence::current>(f, row, n);
+            }
+        });
         evaluate<dependence::output>(f, 0, f.rows());
     }
     f.phase = pass::backward;
@@ -270,7 +274,7 @@ void backward(F& f, const workspace<T>& e, const adjoint& method, view<const T> 
     if constexpr (solved) {
         back_outside<dependence::output>(f);
         f.each_row(sequences, body::begin_tallies{e.watches.tallies});
-        solve_adjoint(f, method, sequences, e.counts, e.w, e.adjoint, e.watches);
+        in_chunks(f, [&] { solve_adjoint(f, method, sequences, e.counts, e.w, e.adjoint, e.watches); });
         read_tallies(f, e.watches.tallies, first, sequences, all);
     }
     back_outside<dependence::input>(f);

@@ -20,13 +20,17 @@ struct rule;
 /// The pass a frame is in: rules keep in forward what backward needs and skip in replay what was kept.
 enum class pass { forward, replay, backward };
 
+/// Whether a batch is worked on in tiles, each by one thread of the host, for which a row is as good as many, and calls cost nothing.
+template <class Backend>
+inline constexpr bool has_tiles = requires { Backend::tile; };
+
 /// The sequences of a frame: as many as the backend says, known when this is compiled, or else a whole batch.
 template <class Backend>
 struct tile_of {
     index tile;
 };
 template <class Backend>
-    requires requires { Backend::tile; }
+    requires has_tiles<Backend>
 struct tile_of<Backend> {
     static constexpr index tile = Backend::tile;
     explicit tile_of(index) {}

@@ -17,8 +17,8 @@ inline constexpr bool is_linear<linear_node<Name, E, W, BiasInit, WeightInit>> =
 }  // namespace detail
 
 /// W [n, k₁ + k₂ + …] beside its parts. A part that depends on less than the map is multiplied for all tokens at once
-/// (`hoist`); the rest where the map itself is evaluated, and all of it where nothing is evaluated twice: in one-token chunks
-/// of maps that do not see y_t.
+/// (`hoist`); the rest where the map itself is evaluated, and on the CPU all of it where nothing is evaluated twice: in one-token
+/// chunks of maps that do not see y_t.
 template <auto Name, class E, class W, class BiasInit, class WeightInit>
 struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     using node = linear_node<Name, E, W, BiasInit, WeightInit>;
@@ -100,9 +100,9 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     template <class F>
     static void hoist(F& f) {
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
-            if (evaluated_once(f)) return;
+            if (token_by_token(f)) return;
             const index n = width(f.size);
-            auto* out = f.template memory_of<node>().hoisted;
+            auto* out = evaluated_once(f) ? f.template value_at<node>(0) : f.template memory_of<node>().hoisted;
             multiply_parts<true>(f, 0, f.rows(), matrix<typename F::scalar>{out, f.rows(), n, n},
                                  start(f, out, f.rows()));
         }
@@ -115,10 +115,10 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         bool overwrite = true;
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
             const index width = f.template width_of<node>();
-            if (evaluated_once(f)) {
+            if (token_by_token(f)) {
                 overwrite = multiply_parts<true>(f, row, n, f.template value_rows<node>(row, n), start(f, out, n));
             } else {
-                f.on.copy(n * width, f.template memory_of<node>().hoisted + row * width, out);
+                if (!evaluated_once(f)) f.on.copy(n * width, f.template memory_of<node>().hoisted + row * width, out);
                 overwrite = false;
             }
         } else {
@@ -133,13 +133,13 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         visit(
             [&]<class P>(index column) {
                 if constexpr (!hoisted<P> ? P::depends >= Reach : Reach == dependence::input)
-                    if (!hoisted<P> || evaluated_once(f)) multiply_back<P>(f, row, n, column);
+                    if (!hoisted<P> || token_by_token(f)) multiply_back<P>(f, row, n, column);
             },
             f);
     }
     template <class F>
     static void hoist_back(F& f) {
-        if (evaluated_once(f)) return;
+        if (token_by_token(f)) return;
         visit(
             [&]<class P>(index column) {
                 if constexpr (hoisted<P>) multiply_back<P>(f, 0, f.rows(), column);
@@ -177,15 +177,20 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     }
 
 private:
-    /// Whether every token's rows are evaluated once: then hoisting would only write and read them once more.
+    /// Whether every token's rows are evaluated once: what is hoisted need not be copied then.
     template <class F>
     static bool evaluated_once(const F& f) {
         return node::depends == dependence::shifted && f.chunk == 1 && !f.unrolled;
     }
+    /// Whether hoisting would only write these rows and read them once more.
+    template <class F>
+    static bool token_by_token(const F& f) {
+        return has_tiles<typename F::backend> && evaluated_once(f);
+    }
     /// Whether one-token chunks multiply part P by themselves.
     template <class P, class F>
     static bool is_packed(const F& f) {
-        return iterated && (!hoisted<P> || evaluated_once(f));
+        return iterated && (!hoisted<P> || token_by_token(f));
     }
     /// Whether this map packs the rows of P for all that are evaluated in the same sweep over the nodes: it comes first.
     template <class Program, class P>
