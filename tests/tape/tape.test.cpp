@@ -160,4 +160,25 @@ TEST_CASE("tape: a callback that has run, or whose tape was cleared, holds nothi
     CHECK(held.use_count() == 1);
 }
 
+TEST_CASE("tape: a value is made in the shape of another one, wherever places move meanwhile") {
+    const auto theta = example();
+    tape t(theta, {});
+    variable last = t.leaf(tensor<double>({2, 3}));
+    for (int i = 0; i < 40; ++i) last = t.record(t.make(t.value(last).shape()), [](tape&, variable) {});
+    CHECK(t.value(last).shape() == fprnn::shape{2, 3});
+}
+
+TEST_CASE("tape: parameters that somebody else keeps where the backend works, and the gradient that stays there") {
+    const auto theta = example();
+    reference on;
+    const fprnn::parameters_on<double, reference> there(on, theta);
+    tape t(theta, there, on);
+    CHECK(t.parameters_there().data() == theta.data());
+    const variable x = t.leaf(tensor<double>({3}, {1, -2, 0.5}));
+    t.back(dot(t, scale(t, x), x));
+    const parameter_tree<double> gradient = t.parameter_bars();
+    CHECK(gradient["w"][1] == doctest::Approx(4));
+    CHECK(t.fetch_gradient()["w"][1] == gradient["w"][1]);
+}
+
 }  // namespace

@@ -40,7 +40,13 @@ public:
     /// `theta` must outlive the tape and keep its values until the gradient has been taken; a backend with memory of its own has a
     /// copy, made here and by clear().
     explicit tape(const parameter_tree<T>& theta, Backend backend = Backend{})
-        : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)), there_(backend_, theta) {
+        : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)) {
+        there_ = &own_.emplace(backend_, theta);
+        clear_gradient();
+    }
+    /// With theta's numbers as somebody else keeps them up to date where the backend works with them.
+    tape(const parameter_tree<T>& theta, const parameters_on<T, Backend>& there, Backend backend)
+        : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)), there_(&there) {
         clear_gradient();
     }
     tape(const tape&) = delete;
@@ -58,7 +64,7 @@ public:
             p.back = nullptr;
         }
         used_ = records_ = 0;
-        there_.refresh(backend_);
+        if (own_) own_->refresh(backend_);
         clear_gradient();
     }
 
@@ -80,7 +86,7 @@ public:
         return {used_++};
     }
     /// A tensor of zeros for the next value.
-    array make(const shape& extents) {
+    array make(shape extents) {  // by value: it may be that of a value whose place is about to move
         array value = std::move(next().value);
         backend_.assign(value, extents);
         return value;
@@ -103,7 +109,7 @@ public:
     /// The cotangents of the parameters, to add to; those of a backend with memory of its own are here once gradient() returns.
     parameter_tree<T>& parameter_bars() { return gradient_; }
     /// The parameters and their cotangents where the backend works with them, in the tree's layout.
-    const parameters_on<T, Backend>& parameters_there() const { return there_; }
+    const parameters_on<T, Backend>& parameters_there() const { return *there_; }
     T* parameter_bar_data() {
         if constexpr (on_host)
             return gradient_.data();
@@ -115,6 +121,11 @@ public:
     /// The gradient of a loss, a tensor of one number, with respect to the parameters; bar() then has that of every
     /// value. Called once: the records are spent.
     const parameter_tree<T>& gradient(variable loss) {
+        back(loss);
+        return fetch_gradient();
+    }
+    /// The same, where the backend works with it: at parameter_bar_data().
+    void back(variable loss) {
         require(value(loss).size() == 1, "tape.gradient",
                 [&] { return "the loss must be one number, got " + value(loss).shape().to_string(); });
         backend_.fill(1, bar(loss).data(), T(1));
@@ -126,6 +137,9 @@ public:
             p.back = nullptr;
             --records_;
         }
+    }
+    /// The gradient as it is there, here.
+    const parameter_tree<T>& fetch_gradient() {
         if constexpr (!on_host) {
             const auto seen = backend_.seen(gradient_.size(), gradient_there_->data());
             std::copy(seen.begin(), seen.end(), gradient_.begin());
@@ -161,7 +175,8 @@ private:
     const parameter_tree<T>& theta_;
     parameter_tree<T> gradient_;
     Backend backend_;
-    parameters_on<T, Backend> there_;
+    std::optional<parameters_on<T, Backend>> own_;
+    const parameters_on<T, Backend>* there_;
     std::optional<typename Backend::template memory<T>> gradient_there_;  ///< of a backend with memory of its own
     std::vector<place> places_;                                           ///< of this step the first used_
     std::size_t used_ = 0;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fprnn/core/host_device.hpp>
+#include <fprnn/core/math.hpp>
 #include <fprnn/tape/parameters.hpp>
 
 #include <algorithm>
@@ -17,6 +19,23 @@ struct adamw_options {
     double weight_decay = 0.01;
 
     friend bool operator==(const adamw_options&, const adamw_options&) = default;
+};
+
+/// What AdamW does with every number in its step k.
+template <class T>
+struct adamw_step {
+    T beta1, rest1, beta2, rest2, rate, root, epsilon;
+    double decayed;  ///< 1 − η w
+
+    /// Of a parameter x with gradient g; `keep` is `decayed` or 1.
+    template <class X>
+    FPRNN_BOTH void operator()(X keep, X g, X& m, X& v, X& x) const {
+        using math::sqrt;
+        m = X(beta1) * m + X(rest1) * g;
+        v = X(beta2) * v + X(rest2) * g * g;
+        x = keep * x - X(rate) * m / (sqrt(v) * X(root) + X(epsilon));
+    }
+    T keep(bool decay) const { return static_cast<T>(decay ? decayed : 1.0); }
 };
 
 /// AdamW on the flat array of a parameter_tree: for gradient g of step k = 1, 2, …
@@ -77,26 +96,30 @@ public:
         require_rate(learning_rate);
         require_layout(theta, "theta");
         require_layout(gradient, "gradient");
-        ++steps_;
-        const auto k = static_cast<double>(steps_);
-        const T beta1 = static_cast<T>(options_.beta1), rest1 = static_cast<T>(1 - options_.beta1);
-        const T beta2 = static_cast<T>(options_.beta2), rest2 = static_cast<T>(1 - options_.beta2);
-        const T epsilon = static_cast<T>(options_.epsilon);
-        const T rate = static_cast<T>(learning_rate / (1 - std::pow(options_.beta1, k)));
-        const T root = static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, k)));
+        const adamw_step<T> update = next(learning_rate);
         for (const auto& e : first_moment_.entries()) {
-            const T keep = static_cast<T>(e.decay ? 1 - learning_rate * options_.weight_decay : 1.0);
+            const T keep = update.keep(e.decay);
             T* x = theta.data() + e.offset;
             const T* g = gradient.data() + e.offset;
             T* m = first_moment_.data() + e.offset;
             T* v = second_moment_.data() + e.offset;
             const index n = e.shape.count();
-            for (index i = 0; i < n; ++i) {
-                m[i] = beta1 * m[i] + rest1 * g[i];
-                v[i] = beta2 * v[i] + rest2 * g[i] * g[i];
-                x[i] = keep * x[i] - rate * m[i] / (std::sqrt(v[i]) * root + epsilon);
-            }
+            for (index i = 0; i < n; ++i) update(keep, g[i], m[i], v[i], x[i]);
         }
+    }
+
+    /// Counts a step that somebody else takes, who has the moments, and says what it is; they come back by restore.
+    adamw_step<T> next(double learning_rate) {
+        require_rate(learning_rate);
+        const auto k = static_cast<double>(++steps_);
+        return {static_cast<T>(options_.beta1),
+                static_cast<T>(1 - options_.beta1),
+                static_cast<T>(options_.beta2),
+                static_cast<T>(1 - options_.beta2),
+                static_cast<T>(learning_rate / (1 - std::pow(options_.beta1, k))),
+                static_cast<T>(1 / std::sqrt(1 - std::pow(options_.beta2, k))),
+                static_cast<T>(options_.epsilon),
+                1 - learning_rate * options_.weight_decay};
     }
 
 private:

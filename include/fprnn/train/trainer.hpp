@@ -1,15 +1,15 @@
 #pragma once
 
 #include <fprnn/models/recorded.hpp>
-#include <fprnn/train/clip.hpp>
 #include <fprnn/train/evaluate.hpp>
-#include <fprnn/train/finite.hpp>
 #include <fprnn/train/training_state.hpp>
+#include <fprnn/train/update.hpp>
 
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -37,6 +37,8 @@ struct training_step {
     double gradient_norm = 0;  ///< before clipping
     double seconds = 0;        ///< of training so far
     double done = 0;           ///< share of the training that is over, by steps or by time, in [0,1]
+    /// Brings parameters and state here, as they are after this step, from a backend with memory of its own. Elsewhere they are.
+    std::function<void()> fetch{};
 };
 
 enum class training_end {
@@ -55,7 +57,7 @@ struct training_result {
 
 namespace detail {
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend>
-training_result train(const Model& model, parameter_tree<T>& theta, training_memory<T>& memory,
+training_result train(const Model& model, parameter_tree<T>& trained, training_memory<T>& remembered,
                       const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
     static_assert(is_sampler<Sample>,
                   "train: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
@@ -64,7 +66,10 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         std::is_invocable_r_v<bool, Observe&, const training_step&>,
         "train: observe must be callable as observe(const fprnn::training_step&) and return whether to go on");
     options.validate();
-    memory.validate(options);
+    remembered.validate(options);
+    updates_on<T, Backend> updates(backend, trained, remembered);
+    parameter_tree<T>& theta = updates.theta;
+    training_memory<T>& memory = updates.memory;
     constexpr index largest = std::numeric_limits<index>::max();
     const index last_step = std::min(options.steps, largest - 1);
     const learning_rate_schedule rate{.peak = options.optimiser.learning_rate,
@@ -78,7 +83,7 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
     };
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
     tensor<std::int32_t> tokens, targets;
-    tape<T, Backend> records(theta, backend);
+    tape<T, Backend> records(theta, updates.there, backend);
     std::vector<solution<T, typename Backend::template array<T>>> how;
     cross_entropy_result<T> outcome;
     summary_scratch scratch;
@@ -88,15 +93,21 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
     const auto seconds = [&, before = memory.seconds] {
         return before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     };
-    const auto finish = [&](training_end end, std::string message = {}) {
+    const auto end_with = [&](training_end end, std::string message = {}) {
         memory.seconds = seconds();
+        updates.hand_over();
         return training_result{end, memory.steps, memory.seconds, std::move(message)};
+    };
+    const auto finish = [&](training_end end) {
+        updates.fetch();
+        return end_with(end);
     };
     const auto not_finite = [&](const std::string& what) {
         std::string message = "train: step " + std::to_string(memory.steps + 1) + ": " + what;
+        updates.fetch();
         theta = memory.last_good;
         memory.steps = memory.last_good_steps;
-        return finish(training_end::nonfinite, std::move(message));
+        return end_with(training_end::nonfinite, std::move(message));
     };
 
     while (memory.steps < options.steps) {
@@ -116,13 +127,13 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         const variable logits = model(records, std::as_const(tokens).view(), &how);
         const variable loss = cross_entropy(records, logits, std::as_const(targets).view(), &outcome);
         if (!std::isfinite(outcome.loss)) {
+            updates.fetch();
             const auto [name, value] = largest_parameter(theta);
             // Back to the parameters whose loss was finite; these already gave one that is not.
             return not_finite("the loss is " + detail::number_text(outcome.loss) + "; the largest parameter is '" +
                               name + "' with " + detail::number_text(value));
         }
-        records.gradient(loss);
-        parameter_tree<T>& gradient = records.parameter_bars();
+        records.back(loss);
         const accuracies shares = measure_accuracy(outcome.answers, batch, length);
         training_step step{.step = memory.steps + 1,
                            .length = length,
@@ -142,14 +153,12 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
             step.adjoint_iterations = c->median_iterations;
             step.adjoint_share_converged = c->share_converged;
         }
-        // From here to observe nothing throws, so what is remembered is always a whole step.
-        memory.last_good = theta;
+        // From here to observe nothing throws on the host, so what is remembered there is always a whole step.
+        updates.remember();
         memory.last_good_steps = memory.steps;
-        if (const auto name = first_nonfinite(gradient))
+        if (const auto name = updates.measure(records, options.max_norm, step.gradient_norm))
             return not_finite("the gradient of parameter '" + *name + "' is not finite");
-        step.gradient_norm = clip_by_global_norm(gradient, options.max_norm);
-        memory.optimiser.step(theta, gradient, step.learning_rate);
-        if (const auto name = first_nonfinite(theta))
+        if (const auto name = updates.step(records, step.learning_rate))
             return not_finite("parameter '" + *name + "' is not finite after the update");
         memory.steps = step.step;
         memory.sequences = step.sequences;
@@ -161,6 +170,10 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
         }
         step.seconds = memory.seconds = seconds();
         step.done = options.share_over(memory.steps, memory.seconds);
+        step.fetch = [&updates] {
+            updates.fetch();
+            updates.hand_over();
+        };
         if (!observe(std::as_const(step))) return finish(training_end::stopped);
     }
     return finish(training_end::steps);
@@ -178,6 +191,9 @@ training_result train(const Model& model, parameter_tree<T>& theta, training_mem
 /// or observe do, or the adjoint is `unrolled`. A model resizes `how` and does not append.
 ///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
+///
+/// On a backend with memory of its own theta stays there until the training ends, well or with numbers that are not finite; an observer that
+/// wants it earlier calls the step's fetch(). After an exception theta is what was fetched last.
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}) {
@@ -187,12 +203,12 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
 }
 
 /// Goes on from `state`, in place: with equal options, the run is to the bit the one that was never interrupted. Whenever
-/// observe is called, and when anything throws, the state is that of the last whole step, so that an observer can copy or
-/// save it:
+/// observe is called, and when anything throws, the state is that of the last whole step, on a backend with memory of its own of the
+/// last that was fetched, so that an observer can copy or save it:
 ///
 ///     training_state<float> state(model.init<float>(seed{0}), options);
 ///     train(model, state, options, data, [&](const training_step& s) {
-///         if (s.step % 1000 == 0) save_checkpoint(folder, state, configuration);
+///         if (s.step % 1000 == 0) s.fetch(), save_checkpoint(folder, state, configuration);
 ///         return true;
 ///     });
 ///
