@@ -1,3 +1,22 @@
+# What examples do on a GPU takes nvcc minutes, so that nobody waits for it who has none.
+if(FPRNN_EXAMPLES AND TARGET fprnn::cuda AND NOT FPRNN_GPU STREQUAL "OFF")
+    execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
+    if(FPRNN_GPU STREQUAL "ON" OR no_gpu STREQUAL "0")
+        include(CheckLanguage)
+        check_language(CUDA)
+    endif()
+    if(CMAKE_CUDA_COMPILER)
+        if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+            # The GPU's, or where there is none those of 2020 and 2022, and what later ones compile for themselves.
+            set(CMAKE_CUDA_ARCHITECTURES native)
+            if(NOT no_gpu STREQUAL "0")
+                set(CMAKE_CUDA_ARCHITECTURES 80-real 90)
+            endif()
+        endif()
+        enable_language(CUDA)
+    endif()
+endif()
+
 if(FPRNN_EXAMPLES)
     file(GLOB examples CONFIGURE_DEPENDS examples/*.cpp)
     if(examples)
@@ -5,9 +24,18 @@ if(FPRNN_EXAMPLES)
     endif()
     foreach(source IN LISTS examples)
         cmake_path(GET source STEM name)
-        # examples/NAME/ holds further sources of examples/NAME.cpp.
+        # examples/NAME/ holds further sources of examples/NAME.cpp, and what it does on a GPU.
         file(GLOB parts CONFIGURE_DEPENDS examples/${name}/*.cpp)
         add_executable(${name} "${source}" ${parts})
+        file(GLOB gpu_parts CONFIGURE_DEPENDS examples/${name}/*.cu)
+        if(gpu_parts AND CMAKE_CUDA_COMPILER)
+            # Apart, because nvcc knows nothing of the C++ compiler's options.
+            add_library(${name}_gpu OBJECT ${gpu_parts})
+            target_link_libraries(${name}_gpu PUBLIC fprnn::cuda)
+            target_link_libraries(${name} PRIVATE ${name}_gpu)
+            string(TOUPPER "${name}_CUDA" has_gpu)
+            target_compile_definitions(${name}_gpu PUBLIC ${has_gpu})
+        endif()
         target_link_libraries(${name} PRIVATE fprnn_own CLI11::CLI11 nlohmann_json::nlohmann_json)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
 

@@ -4,6 +4,7 @@
 //   state_tracking --compare                            FP-Mamba beside Mamba and LSTM: the paper's central picture
 //   state_tracking --figure interpolation               the paper's Figure 1
 //   … --checkpoint-every 1000 --resume                  the same command, started again, goes on where it was ended
+//   … --device cuda                                     on a GPU, when it was built with CUDA
 //
 // Exit status: 0, also when a signal ended the training; 1 when numbers were not finite, memory did not suffice, or a file or
 // the standard output could not be written; 2 for bad input.
@@ -114,6 +115,7 @@ bool interpolate(const options& o) {
 
 /// Whether all numbers were finite.
 bool do_job(const options& o) {
+    require_there(o.machine);
     prepare_folders(o);
     const fp::interrupt guard;
     switch (o.job) {

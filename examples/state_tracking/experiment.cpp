@@ -41,16 +41,6 @@ const char* text_of(fp::training_end end) {
     return "";
 }
 
-std::unique_ptr<network> make_network(const options& o) {
-    switch (o.model.kind) {
-        case architecture::block::fp_mamba: return make_fp_mamba(o.model, o.schedule, o.adjoint());
-        case architecture::block::fp_rnn: return make_fp_rnn(o.model, o.schedule, o.adjoint());
-        case architecture::block::mamba: return make_mamba(o.model, o.schedule, o.adjoint());
-        case architecture::block::lstm: return make_lstm(o.model, o.schedule, o.adjoint());
-    }
-    return nullptr;
-}
-
 /// Takes the state of the newest checkpoint, when there is one.
 void resume(const options& o, fp::training_state<real>& state) {
     const auto search = fp::load_latest_checkpoint(o.out, state, training_configuration(o));
@@ -88,8 +78,7 @@ fp::csv_file open_metrics(const options& o, fp::index steps) {
     return metrics;
 }
 
-fp::training_result train(const options& o, const network& model, fp::training_state<real>& state,
-                          const fp::eigen& backend) {
+fp::training_result train(const options& o, const network& model, fp::training_state<real>& state) {
     const bool with_adjoint = has_adjoint_columns(o, state.steps);
     fp::csv_file metrics = open_metrics(o, state.steps);
     fp::progress progress(
@@ -111,7 +100,10 @@ fp::training_result train(const options& o, const network& model, fp::training_s
         else
             metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations,
                          s.share_converged, s.learning_rate, s.gradient_norm, s.seconds});
-        if (o.checkpoint_every > 0 && s.step % o.checkpoint_every == 0) save();
+        if (o.checkpoint_every > 0 && s.step % o.checkpoint_every == 0) {
+            s.fetch();
+            save();
+        }
         progress.update({.step = s.step,
                          .sequences = s.sequences,
                          .loss = s.loss,
@@ -121,7 +113,7 @@ fp::training_result train(const options& o, const network& model, fp::training_s
                          .done = s.done});
         return !fp::interrupt::requested();
     };
-    const auto result = fp::train(model, state, o.training, data(o, fp::word_problem::split::train), observe, backend);
+    const auto result = model.train(state, o.training, data(o, fp::word_problem::split::train), observe);
     if (result.end == fp::training_end::nonfinite)
         progress.print(result.message + "; going on with the last good parameters");
     else if (o.checkpoint_every > 0)
@@ -168,14 +160,14 @@ json compare_solutions(const fp::tensor<real>& one, const fp::tensor<real>& othe
 
 /// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and C = T are
 /// apart, on sequences of 64 tokens.
-json check_fixed_point(const options& o, const network& model, const parameters& theta, const fp::eigen& backend) {
+json check_fixed_point(const options& o, const network& model, const parameters& theta) {
     constexpr fp::index length = 64;
     const auto sample = data(o, fp::word_problem::split::test);
     json check;
     check["length"] = length;
     for (const double tolerance : {1e-2, 1e-4, 1e-6}) {
         const auto at = model.with({o.schedule.length, tolerance, o.schedule.ell_max});
-        const auto e = fp::evaluate(*at, theta, length, o.test_sequences, sample, backend);
+        const auto e = at->evaluate(theta, length, o.test_sequences, sample);
         char name[16];
         std::snprintf(name, sizeof name, "%.0e", tolerance);
         check["tolerance"][name] = {{"sequence_accuracy", e.accuracy.sequence},
@@ -190,27 +182,26 @@ json check_fixed_point(const options& o, const network& model, const parameters&
     const fp::index sequences = std::min<fp::index>(o.test_sequences, 128);
     fp::tensor<std::int32_t> tokens({sequences, length}), targets({sequences, length});
     sample(tokens.view(), targets.view(), 0);
-    std::vector<fp::solution<real>> how[2];
-    const auto solve = [&](fp::chunked schedule, int which) {
-        return model.with(schedule)->evaluate(theta, tokens.view(), &how[which], backend);
-    };
-    const auto one = solve(fp::sequential({tolerance, ell_max}), 0);
-    const auto whole = solve(fp::parallel({tolerance, ell_max}), 1);
-    check["sequential_and_parallel"] = {{"sequences", sequences},
-                                        {"tolerance", tolerance},
-                                        {"share_converged_sequential", fp::summarise(how[0], length)->share_converged},
-                                        {"share_converged_parallel", fp::summarise(how[1], length)->share_converged}};
+    const auto solve = [&](fp::chunked schedule) { return model.with(schedule)->solve(theta, tokens.view()); };
+    const auto one = solve(fp::sequential({tolerance, ell_max}));
+    const auto whole = solve(fp::parallel({tolerance, ell_max}));
+    check["sequential_and_parallel"] = {
+        {"sequences", sequences},
+        {"tolerance", tolerance},
+        {"share_converged_sequential", fp::summarise(one.how, length)->share_converged},
+        {"share_converged_parallel", fp::summarise(whole.how, length)->share_converged}};
     json& both = check["sequential_and_parallel"];
     const auto answers = [&](const fp::tensor<real>& logits) {
-        return fp::cross_entropy(logits.view(), std::as_const(targets).view(), {}, backend).answers;
+        return fp::cross_entropy(logits.view(), std::as_const(targets).view(), {}).answers;
     };
-    both["sequence_accuracy_sequential"] = fp::measure_accuracy(answers(one), sequences, length).sequence;
-    both["sequence_accuracy_parallel"] = fp::measure_accuracy(answers(whole), sequences, length).sequence;
-    both.update(compare_solutions(one, whole, [&](fp::index b) {
+    both["sequence_accuracy_sequential"] = fp::measure_accuracy(answers(one.logits), sequences, length).sequence;
+    both["sequence_accuracy_parallel"] = fp::measure_accuracy(answers(whole.logits), sequences, length).sequence;
+    both.update(compare_solutions(one.logits, whole.logits, [&](fp::index b) {
         const auto reached = [&](const auto& s) {
             return s.status[static_cast<std::size_t>(b)] == fp::status::converged;
         };
-        return std::all_of(how[0].begin(), how[0].end(), reached) && std::all_of(how[1].begin(), how[1].end(), reached);
+        return std::all_of(one.how.begin(), one.how.end(), reached) &&
+               std::all_of(whole.how.begin(), whole.how.end(), reached);
     }));
     return check;
 }
@@ -227,18 +218,14 @@ std::string no_memory(const options& o, const std::string& doing) {
     size("--d-model", o.model.size.d_model);
     size("--d-inner", o.model.size.d_inner);
     size("--d-state", o.model.size.d_state);
-    size("--threads", o.threads);
+    if (!o.machine.cuda) size("--threads", o.machine.threads);
     return "not enough memory to " + doing + " " + name_of(o.model.kind) + " with " + sizes +
            "; smaller numbers need less";
 }
 
 /// As run below; `doing` is what it is at.
 outcome run(const options& o, std::string& doing) {
-    const auto model = make_network(o);
-    const fp::eigen backend(o.threads);
-    if (backend.threads() < o.threads)
-        std::fprintf(stderr, "state_tracking: the system started only %d of --threads %d; the numbers are the same\n",
-                     backend.threads(), o.threads);
+    const auto model = make_network(o.model, o.schedule, o.adjoint(), o.machine);
     fp::training_state<real> state(model->init(fp::seed{o.seed}), o.training);
     const parameters& theta = state.theta;
 
@@ -246,13 +233,13 @@ outcome run(const options& o, std::string& doing) {
     r.kind = o.model.kind;
     r.folder = o.out;
     r.parameters = theta.size();
-    std::printf("%s on %s at T = %lld: %lld parameters, %d thread%s\n", name_of(r.kind), o.group.c_str(),
-                static_cast<long long>(o.training.length), static_cast<long long>(r.parameters), backend.threads(),
-                backend.threads() == 1 ? "" : "s");
+    std::printf("%s on %s at T = %lld: %lld parameters, %s\n", name_of(r.kind), o.group.c_str(),
+                static_cast<long long>(o.training.length), static_cast<long long>(r.parameters),
+                model->where().c_str());
     if (o.resume) resume(o, state);
     write_json(o.out / "config.json", to_json(o));
     doing = "train";
-    r.training = train(o, *model, state, backend);
+    r.training = train(o, *model, state);
     fp::save_parameters(
         o.out / "parameters.safetensors", theta,
         {{"step", std::to_string(r.training.steps)}, {"configuration", training_configuration(o).dump()}});
@@ -264,8 +251,7 @@ outcome run(const options& o, std::string& doing) {
     for (const fp::index length : o.test_lengths) {
         doing =
             "evaluate " + std::to_string(o.test_sequences) + " sequences of " + std::to_string(length) + " tokens by";
-        const auto e =
-            fp::evaluate(*tested, theta, length, o.test_sequences, data(o, fp::word_problem::split::test), backend);
+        const auto e = tested->evaluate(theta, length, o.test_sequences, data(o, fp::word_problem::split::test));
         const auto& c = e.convergence;
         const auto cell = [&](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
         csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),
@@ -298,7 +284,7 @@ outcome run(const options& o, std::string& doing) {
     }
     if (model->has_fixed_point()) {
         s["share_converged"] = least_converged;
-        if (!o.test_schedule) s["fixed_point_check"] = check_fixed_point(o, *model, theta, backend);
+        if (!o.test_schedule) s["fixed_point_check"] = check_fixed_point(o, *model, theta);
     }
     write_json(o.out / "summary.json", s);
     return r;

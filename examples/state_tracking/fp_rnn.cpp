@@ -1,8 +1,10 @@
-#include "network.hpp"
+#include "blocks.hpp"
 
 #include <fprnn/models/fp_rnn.hpp>
 
-std::unique_ptr<state_tracking::network> state_tracking::make_fp_rnn(const architecture& a, fp::chunked schedule,
-                                                                     fp::adjoint adjoint) {
-    return make_mixed([]<int R, int Scale>() { return fp::models::fp_rnn<R, Scale>(); }, a, schedule, adjoint);
+template <>
+state_tracking::blocks_on<fprnn::eigen> state_tracking::make_fp_rnn(const architecture& a, fp::chunked schedule,
+                                                                    fp::adjoint adjoint) {
+    return make_mixed<fp::eigen>([]<int R, int Scale>() { return fp::models::fp_rnn<R, Scale>(); }, a, schedule,
+                                 adjoint);
 }

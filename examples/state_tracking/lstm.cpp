@@ -1,8 +1,9 @@
-#include "network.hpp"
+#include "blocks.hpp"
 
 #include <fprnn/models/lstm.hpp>
 
-std::unique_ptr<state_tracking::network> state_tracking::make_lstm(const architecture& a, fp::chunked schedule,
-                                                                   fp::adjoint adjoint) {
-    return make(fp::models::lstm(), a, schedule, adjoint);
+template <>
+state_tracking::blocks_on<fprnn::eigen> state_tracking::make_lstm(const architecture& a, fp::chunked schedule,
+                                                                  fp::adjoint adjoint) {
+    return make<fp::eigen>(fp::models::lstm(), a, schedule, adjoint);
 }

@@ -1,8 +1,9 @@
-#include "network.hpp"
+#include "blocks.hpp"
 
 #include <fprnn/models/fp_mamba.hpp>
 
-std::unique_ptr<state_tracking::network> state_tracking::make_mamba(const architecture& a, fp::chunked schedule,
-                                                                    fp::adjoint adjoint) {
-    return make(fp::models::mamba(), a, schedule, adjoint);
+template <>
+state_tracking::blocks_on<fprnn::eigen> state_tracking::make_mamba(const architecture& a, fp::chunked schedule,
+                                                                   fp::adjoint adjoint) {
+    return make<fp::eigen>(fp::models::mamba(), a, schedule, adjoint);
 }

@@ -1,15 +1,24 @@
 #pragma once
 
+#include <fprnn/fixed_point/adjoint.hpp>
+#include <fprnn/fixed_point/schedule.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/train/evaluate.hpp>
+#include <fprnn/train/trainer.hpp>
 
+#include <array>
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace state_tracking {
 
 namespace fp = fprnn;
 
 /// What names a network. The number of reflections and their scale are template arguments of a block, so the values that
-/// can be asked for are those that were compiled.
+/// can be asked for are those that are compiled.
 struct architecture {
     enum class block { fp_mamba, fp_rnn, mamba, lstm };
 
@@ -19,78 +28,55 @@ struct architecture {
     fp::models::model_dims size{};
 };
 
-/// A sequence model whose block was chosen at run time. train and evaluate take it as they take the model itself.
+/// Whether the program has networks on a GPU, and of which reflections: fewer than on a CPU, because nvcc takes its time.
+#ifdef STATE_TRACKING_CUDA
+inline constexpr bool has_cuda = true;
+#else
+inline constexpr bool has_cuda = false;
+#endif
+inline constexpr std::array<int, 3> gpu_reflections{1, 2, 4};
+inline constexpr std::array<int, 1> gpu_scales{1};
+
+/// Where a network is trained and evaluated.
+struct machine {
+    int threads = 1;  ///< of the CPU
+    bool cuda = false;
+    int gpu = 0;
+    bool tf32 = false;  ///< whether the GPU may shorten the factors of products
+};
+
+/// A sequence model whose block, and the machine that it runs on, were chosen at run time.
 class network {
 public:
     using real = float;
-    using convergence_list = std::vector<fp::solution<real>>;
+    using parameters = fp::parameter_tree<real>;
+    using tokens = fp::view<const std::int32_t>;
+    using sampler = std::function<void(fp::view<std::int32_t>, fp::view<std::int32_t>, std::uint64_t)>;
+    using observer = std::function<bool(const fp::training_step&)>;
+
+    /// Logits [B,T,classes], and how each block's were found.
+    struct answers {
+        fp::tensor<real> logits;
+        std::vector<fp::convergence> how;
+    };
 
     virtual ~network() = default;
-    virtual fp::parameter_tree<real> init(fp::seed s) const = 0;
-    virtual fp::variable operator()(fp::tape<real>& t, fp::view<const std::int32_t> tokens,
-                                    convergence_list* how) const = 0;
-    virtual fp::tensor<real> evaluate(const fp::parameter_tree<real>& theta, fp::view<const std::int32_t> tokens,
-                                      convergence_list* how, fp::eigen backend) const = 0;
+    virtual parameters init(fp::seed s) const = 0;
+    virtual fp::training_result train(fp::training_state<real>& state, const fp::training_options& options,
+                                      const sampler& sample, const observer& observe) const = 0;
+    virtual fp::evaluation evaluate(const parameters& theta, fp::index length, fp::index sequences,
+                                    const sampler& sample) const = 0;
+    virtual answers solve(const parameters& theta, tokens x) const = 0;
     /// The same network, solved in another way.
     virtual std::unique_ptr<network> with(fp::chunked schedule) const = 0;
     virtual bool has_fixed_point() const = 0;
+    /// Such as "2 threads".
+    virtual std::string where() const = 0;
 };
 
-/// The network of a block's expression.
-template <class Block>
-class network_of final : public network {
-public:
-    explicit network_of(fp::models::sequence_model<Block> model) : model_(std::move(model)) {}
-
-    fp::parameter_tree<real> init(fp::seed s) const override { return model_.template init<real>(s); }
-    fp::variable operator()(fp::tape<real>& t, fp::view<const std::int32_t> tokens,
-                            convergence_list* how) const override {
-        return model_(t, tokens, how);
-    }
-    fp::tensor<real> evaluate(const fp::parameter_tree<real>& theta, fp::view<const std::int32_t> tokens,
-                              convergence_list* how, fp::eigen backend) const override {
-        return model_.evaluate(theta, tokens, how, std::move(backend));
-    }
-    std::unique_ptr<network> with(fp::chunked schedule) const override {
-        auto other = std::make_unique<network_of>(model_);
-        other->model_.block.schedule = schedule;
-        return other;
-    }
-    bool has_fixed_point() const override { return fp::layer<Block>::has_fixed_point; }
-
-private:
-    fp::models::sequence_model<Block> model_;
-};
-
-template <class Block>
-std::unique_ptr<network> make(Block block, const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    return std::make_unique<network_of<Block>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
-}
-
-/// Calls make_block<R, Scale>() with the values of `a`, which must be among those below.
-template <class MakeBlock>
-std::unique_ptr<network> make_mixed(MakeBlock make_block, const architecture& a, fp::chunked schedule,
-                                    fp::adjoint adjoint) {
-    std::unique_ptr<network> result;
-    const auto consider = [&]<int R, int Scale>() {
-        if (a.reflections == R && a.reflection_scale == Scale)
-            result = make(make_block.template operator()<R, Scale>(), a, schedule, adjoint);
-    };
-    const auto consider_scales = [&]<int R>() {
-        consider.template operator()<R, 1>();
-        consider.template operator()<R, 2>();
-    };
-    consider_scales.template operator()<1>();
-    consider_scales.template operator()<2>();
-    consider_scales.template operator()<4>();
-    consider_scales.template operator()<8>();
-    return result;
-}
-
-// One source file each, so that they compile side by side.
-std::unique_ptr<network> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-std::unique_ptr<network> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-std::unique_ptr<network> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-std::unique_ptr<network> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+/// Errors: a machine that is not there.
+void require_there(const machine& m);
+std::unique_ptr<network> make_network(const architecture& a, fp::chunked schedule, fp::adjoint adjoint,
+                                      const machine& on);
 
 }  // namespace state_tracking

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -95,6 +96,18 @@ fp::index chunk_length(const std::string& option, const std::string& text) {
     return *value;
 }
 
+void read_device(const std::string& option, const std::string& text, machine& on) {
+    const std::string cuda = "cuda";
+    on.cuda = text != "cpu";
+    if (!on.cuda) return;
+    const auto gpu = text == cuda                   ? std::optional(0)
+                     : text.starts_with(cuda + ":") ? number<int>(std::string_view(text).substr(cuda.size() + 1))
+                                                    : std::nullopt;
+    if (!gpu || *gpu < 0) refuse(option, "cpu, cuda or cuda:N", text);
+    if (!has_cuda) refuse(option, "cpu, because this program was built without CUDA", text);
+    on.gpu = *gpu;
+}
+
 template <class V, std::size_t N>
 V one_of(const std::string& option, const std::string& text, const std::pair<const char*, V> (&choices)[N]) {
     std::string expected;
@@ -157,6 +170,12 @@ void check_together(const options& o) {
     if (mixes && o.model.reflections > o.model.size.d_inner)
         refuse("--reflections", "at most --d-inner = " + std::to_string(o.model.size.d_inner),
                std::to_string(o.model.reflections));
+    const auto among = [](const auto& all, int x) { return std::find(all.begin(), all.end(), x) != all.end(); };
+    if (o.machine.cuda && mixes &&
+        !(among(gpu_reflections, o.model.reflections) && among(gpu_scales, o.model.reflection_scale)))
+        refuse("--reflections", "1, 2 or 4 of --reflection-scale 1 with --device cuda",
+               std::to_string(o.model.reflections) + " of " + std::to_string(o.model.reflection_scale));
+    if (o.machine.tf32 && !o.machine.cuda) refuse("--tf32", "to stand with --device cuda", "--device cpu");
     if (o.training.first_length > o.training.length)
         refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
                std::to_string(o.training.first_length));
@@ -265,8 +284,13 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
 
     add("--seed", "N", "of parameters and data; equal seeds give equal bits for any --threads, unless time runs short",
         "0", into(o.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
-    o.threads = fp::eigen::default_threads();
-    add("--threads", "N", "threads", "one a core: " + std::to_string(o.threads), into(o.threads, whole{1, 1024}));
+    auto& on = o.machine;
+    on.threads = fp::eigen::default_threads();
+    add("--threads", "N", "threads", "one a core: " + std::to_string(on.threads), into(on.threads, whole{1, 1024}));
+    add("--device", "DEVICE", "cpu, cuda (the first GPU) or cuda:N; a GPU has 1, 2 or 4 reflections of scale 1", "cpu",
+        [&](const std::string& name, const std::string& text) { read_device(name, text, on); });
+    app.add_flag("--tf32", on.tf32,
+                 help_text("a GPU's products may shorten their factors to 10 bits behind the point"));
     add("--out", "DIR", "folder for what is written; made when it is not there", "out", into(o.out, as_folder));
 
     add("--checkpoint-every", "N",
@@ -275,8 +299,9 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         "0", into(o.checkpoint_every, whole{0}));
     app.add_flag(
         "--resume", o.resume,
-        help_text("go on from the newest checkpoint in --out, with the same options; --threads, --test-lengths, "
-                  "--test-sequences and --checkpoint-every may be others. Without a checkpoint, start anew"));
+        help_text("go on from the newest checkpoint in --out, with the same options; --threads, the number of a GPU, "
+                  "--test-lengths, --test-sequences and --checkpoint-every may be others. Without a checkpoint, start "
+                  "anew"));
 
     bool compare = false;
     app.add_flag("--compare", compare, help_text("train FP-Mamba, Mamba and LSTM in turn and draw all three"));
@@ -374,7 +399,12 @@ nlohmann::ordered_json to_json(const options& o) {
     j["test_lengths"] = o.test_lengths;
     j["test_sequences"] = o.test_sequences;
     j["seed"] = o.seed;
-    j["threads"] = o.threads;
+    j["threads"] = o.machine.threads;
+    if (o.machine.cuda) {
+        j["device"] = "cuda";
+        j["gpu"] = o.machine.gpu;
+        j["tf32"] = o.machine.tf32;
+    }
     j["out"] = o.out.string();
     j["checkpoint_every"] = o.checkpoint_every;
     return j;
@@ -382,7 +412,7 @@ nlohmann::ordered_json to_json(const options& o) {
 
 nlohmann::ordered_json training_configuration(const options& o) {
     nlohmann::ordered_json j = to_json(o);
-    for (const char* other : {"version", "test_lengths", "test_sequences", "threads", "out", "checkpoint_every"})
+    for (const char* other : {"version", "test_lengths", "test_sequences", "threads", "gpu", "out", "checkpoint_every"})
         j.erase(other);
     return j;
 }

@@ -42,7 +42,7 @@ struct options {
     std::vector<fp::index> test_lengths;
     fp::index test_sequences = 1024;
 
-    int threads = 1;
+    state_tracking::machine machine{};
     std::filesystem::path out = "out";
     fp::index checkpoint_every = 0;  ///< steps; 0: there are none
     bool resume = false;

@@ -117,7 +117,8 @@ TEST_CASE("cuda programs: a row after the other goes through all calls, loops as
             }
         }
 }
-TEST_CASE("cuda programs: what is more than a kernel's arguments is several, also a loop, which the host then goes through") {
+TEST_CASE(
+    "cuda programs: what is more than a kernel's arguments is several, also a loop, which the host then goes through") {
     const counted_device guard;
     constexpr index n = 5;
     constexpr int bytes = 1500;
@@ -176,12 +177,9 @@ TEST_CASE("cuda programs: products, other numbers of rows and the host's looks c
     for (const double x : cuda::copy_to_host(rows.x)) CHECK(x == 31);
     for (const double x : cuda::copy_to_host(product)) CHECK(x == 1);
     for (const double x : cuda::copy_to_host(pair)) CHECK(x == 1);
-    CHECK_THROWS_AS(gpu.by_rows(n,
-                                [&] {
-                                    gpu.repeat(n, rows.running.data(),
-                                               [&] { gpu.seen(n, std::as_const(rows.x).data()); });
-                                }),
-                    std::logic_error);
+    CHECK_THROWS_AS(
+        gpu.by_rows(n, [&] { gpu.repeat(n, rows.running.data(), [&] { gpu.seen(n, std::as_const(rows.x).data()); }); }),
+        std::logic_error);
     add(1);  // and what was written down is forgotten
     for (const double x : cuda::copy_to_host(rows.x)) CHECK(x == 32);
 }

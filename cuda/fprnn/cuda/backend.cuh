@@ -126,6 +126,8 @@ code code_of_while(const device& d) {
     return code_at(d, function_of_while<T>);
 }
 template <class T>
-code code_of_back(const device& d) { return code_at(d, function_of_back); }
+code code_of_back(const device& d) {
+    return code_at(d, function_of_back);
+}
 
 }  // namespace fprnn::cuda::detail

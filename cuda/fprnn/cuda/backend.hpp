@@ -63,7 +63,8 @@ class row_sums {
 public:
     receiver<T> into;
 
-    row_sums(const device& d, index n, index width, T* to) : device_(d), workers_(d.workers(n)), width_(width), to_(to) {
+    row_sums(const device& d, index n, index width, T* to)
+        : device_(d), workers_(d.workers(n)), width_(width), to_(to) {
         if (!to) return;
         if (recorder* later = d.recorder_of(n)) {
             into = {{later->sums(width, to), width}, true};

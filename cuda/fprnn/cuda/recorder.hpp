@@ -79,9 +79,8 @@ public:
         looping_ = false;
         write(back, back_to{end() - at});
         reinterpret_cast<call_of<while_running<T>>*>(bytes_.data() + at)->body.behind = end() - at;
-        units_.push_back({first, calls_.size(), running, [](const device& d, index n, const void* x) {
-                              return d.any(n, static_cast<const T*>(x));
-                          }});
+        units_.push_back({first, calls_.size(), running,
+                          [](const device& d, index n, const void* x) { return d.any(n, static_cast<const T*>(x)); }});
     }
 
     /// Starts what has been written down.
@@ -162,7 +161,8 @@ private:
     int end() const { return static_cast<int>(bytes_.size()); }
     template <class Body>
     void write(const code& c, const Body& body) {
-        static_assert(sizeof(call_of<Body>) <= program_bytes, "a body is no more than what a kernel takes as arguments");
+        static_assert(sizeof(call_of<Body>) <= program_bytes,
+                      "a body is no more than what a kernel takes as arguments");
         const int at = end();
         bytes_.resize(bytes_.size() + sizeof(call_of<Body>));
         ::new (static_cast<void*>(bytes_.data() + at)) call_of<Body>{c.function, body};

@@ -153,9 +153,9 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
 /// which assign(array, shape) makes zeros of that shape.
 template <class B, class T>
 concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::span<const weights_part<T>> parts,
-                               index n, view<T> packing, T* to, const T* from, detail::row_body body, detail::nothing nothing,
-                               typename B::template row_sums<T>& sums, typename B::template memory<T>& memory,
-                               typename B::template array<T>& array) {
+                               index n, view<T> packing, T* to, const T* from, detail::row_body body,
+                               detail::nothing nothing, typename B::template row_sums<T>& sums,
+                               typename B::template memory<T>& memory, typename B::template array<T>& array) {
     requires team_of<typename B::template team<T>, T>;
     backend.for_each(n, detail::loop_body{});
     { backend.threads() } -> std::convertible_to<index>;

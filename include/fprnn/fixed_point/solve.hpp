@@ -10,10 +10,50 @@
 /// The fixed-point engine: one tile, chunk after chunk. It knows no operation and no mixer, only rules.
 namespace fprnn::engine {
 
+/// Whether E is y_{t−1}, or a product of it and of what depends on x alone.
+template <class E>
+inline constexpr bool is_early = std::same_as<E, shift_node<previous_node>>;
+template <auto Name, class E, class W, class B, class I>
+inline constexpr bool is_early<linear_node<Name, E, W, B, I>> = []<class... P>(type_list<P...>) {
+    return E::depends == dependence::shifted && ((P::depends == dependence::input || is_early<P>)&&...);
+}(typename linear_node<Name, E, W, B, I>::operands{});
+
+/// Calls g.operator()<E>() for all nodes in an order in which they can be evaluated. A device has the products side by side, so that what is
+/// between two of them is much.
+template <class F, class G>
+void for_each_in_order(const F&, G&& g) {
+    using nodes = typename F::program::nodes;
+    if constexpr (has_tiles<typename F::backend>) {
+        for_each_node(nodes{}, g);
+    } else {
+        for_each_node(nodes{}, [&]<class E>() {
+            if constexpr (is_early<E>) g.template operator()<E>();
+        });
+        for_each_node(nodes{}, [&]<class E>() {
+            if constexpr (!is_early<E>) g.template operator()<E>();
+        });
+    }
+}
+/// The same backwards.
+template <class F, class G>
+void for_each_in_order_reversed(const F&, G&& g) {
+    using nodes = typename F::program::nodes;
+    if constexpr (has_tiles<typename F::backend>) {
+        for_each_node_reversed(nodes{}, g);
+    } else {
+        for_each_node_reversed(nodes{}, [&]<class E>() {
+            if constexpr (!is_early<E>) g.template operator()<E>();
+        });
+        for_each_node_reversed(nodes{}, [&]<class E>() {
+            if constexpr (is_early<E>) g.template operator()<E>();
+        });
+    }
+}
+
 /// Evaluates the iteration's nodes that depend on the previous iterate in the way `Depends`, for one chunk.
 template <dependence Depends, class F>
 void evaluate(F& f, index row, index n) {
-    for_each_node(typename F::program::nodes{}, [&]<class E>() {
+    for_each_in_order(f, [&]<class E>() {
         if constexpr (E::depends == Depends) rule<E>::value(f, row, n);
     });
 }

@@ -80,7 +80,7 @@ void back_through(F& f, index row, index n, const typename F::scalar* w) {
     constexpr dependence inside = Reach == dependence::current ? dependence::current : dependence::shifted;
     clear_bars<inside>(f, row, n);
     send(f, row, n, w);
-    for_each_node_reversed(typename F::program::nodes{}, [&]<class E>() {
+    for_each_in_order_reversed(f, [&]<class E>() {
         if constexpr (E::depends >= inside && E::depends != dependence::output)
             rule<E>::template back<Reach>(f, row, n);
     });
@@ -213,8 +213,7 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index r
                     gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch, of.one[s]);
         } else {
             f.each_row(sequences, body::restart<T>{D, {delta, D}, {w, D}, of});
-            f.on.repeat(sequences, of.running,
-                        [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); });
+            f.on.repeat(sequences, of.running, [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); });
         }
     }
     f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});

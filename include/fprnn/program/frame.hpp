@@ -22,7 +22,9 @@ enum class pass { forward, replay, backward };
 
 /// Whether a batch is worked on in tiles, each by one thread of the host, for which a row is as good as many, and calls cost nothing.
 template <class Backend>
-inline constexpr bool has_tiles = requires { Backend::tile; };
+inline constexpr bool has_tiles = requires {
+    Backend::tile;
+};
 
 /// The sequences of a frame: as many as the backend says, known when this is compiled, or else a whole batch.
 template <class Backend>

@@ -28,11 +28,7 @@ public:
     }
     const T* data() const { return data_; }
     /// The copy, to be changed.
-    T* data()
-        requires(!shared)
-    {
-        return copy_->data();
-    }
+    T* data() requires(!shared) { return copy_->data(); }
     /// Where the numbers of one of the tree's parameters are.
     view<const T> operator()(const view<const T>& of) const {
         return {data_ + (of.data() - theta_.data()), of.shape()};

@@ -115,8 +115,16 @@ public:
     parameters_on<T, Backend> there;
 
     updates_there(Backend& on, parameter_tree<T>& theta_, training_memory<T>& memory_)
-        : theta(theta_), memory(memory_), there(on, theta), on_(on), training_theta_(theta_), training_memory_(memory_),
-          n_(theta.size()), m_(on, n_), v_(on, n_), last_good_(on, n_),
+        : theta(theta_),
+          memory(memory_),
+          there(on, theta),
+          on_(on),
+          training_theta_(theta_),
+          training_memory_(memory_),
+          n_(theta.size()),
+          m_(on, n_),
+          v_(on, n_),
+          last_good_(on, n_),
           per_stretch_(on, static_cast<index>(theta.entries().size()) + body::stretches{n_}.rows()) {
         on.put(n_, memory.optimiser.first_moment().data(), m_.data());
         on.put(n_, memory.optimiser.second_moment().data(), v_.data());
@@ -149,10 +157,10 @@ public:
         index stretches = 0;
         for (const run& r : runs_) {
             const body::stretches all{r.count};
-            on_.template rows<T>(all.rows(),
-                                 body::adamw<T>{all, update, update.keep(r.decay), clip_, gradient + r.offset,
-                                                m_.data() + r.offset, v_.data() + r.offset, there.data() + r.offset,
-                                                per_stretch_.data() + stretches});
+            on_.template rows<T>(
+                all.rows(),
+                body::adamw<T>{all, update, update.keep(r.decay), clip_, gradient + r.offset, m_.data() + r.offset,
+                               v_.data() + r.offset, there.data() + r.offset, per_stretch_.data() + stretches});
             stretches += all.rows();
         }
         if (!on_.template any<T>(stretches, per_stretch_.data())) return std::nullopt;

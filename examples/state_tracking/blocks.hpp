@@ -1,0 +1,147 @@
+#pragma once
+
+#include "network.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+/// Networks from the expressions of their blocks, on any backend.
+namespace state_tracking {
+
+/// A sequence model whose block was chosen at run time. train and evaluate take it as they take the model itself.
+template <class Backend>
+class blocks {
+public:
+    using real = network::real;
+    using array = typename Backend::template array<real>;
+    using solutions = std::vector<fp::solution<real, array>>;
+
+    virtual ~blocks() = default;
+    virtual network::parameters init(fp::seed s) const = 0;
+    virtual fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, solutions* how) const = 0;
+    virtual array evaluate(const network::parameters& theta, network::tokens x, solutions* how,
+                           Backend backend) const = 0;
+    virtual std::shared_ptr<const blocks> with(fp::chunked schedule) const = 0;
+    virtual bool has_fixed_point() const = 0;
+};
+
+template <class Block, class Backend>
+class blocks_of final : public blocks<Backend> {
+public:
+    using typename blocks<Backend>::real;
+    using typename blocks<Backend>::array;
+    using typename blocks<Backend>::solutions;
+
+    explicit blocks_of(fp::models::sequence_model<Block> model) : model_(std::move(model)) {}
+
+    network::parameters init(fp::seed s) const override { return model_.template init<real>(s); }
+    fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, solutions* how) const override {
+        return model_(t, x, how);
+    }
+    array evaluate(const network::parameters& theta, network::tokens x, solutions* how,
+                   Backend backend) const override {
+        return model_.evaluate(theta, x, how, std::move(backend));
+    }
+    std::shared_ptr<const blocks<Backend>> with(fp::chunked schedule) const override {
+        auto other = std::make_shared<blocks_of>(model_);
+        other->model_.block.schedule = schedule;
+        return other;
+    }
+    bool has_fixed_point() const override { return fp::layer<Block>::has_fixed_point; }
+
+private:
+    fp::models::sequence_model<Block> model_;
+};
+
+template <class Backend>
+using blocks_on = std::shared_ptr<const blocks<Backend>>;
+
+template <class Backend, class Block>
+blocks_on<Backend> make(Block block, const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    return std::make_shared<blocks_of<Block, Backend>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
+}
+
+/// The numbers of reflections, and their scales, that blocks were compiled for.
+template <class Backend>
+struct compiled {
+    static constexpr std::array<int, 4> reflections{1, 2, 4, 8};
+    static constexpr std::array<int, 2> scales{1, 2};
+};
+
+/// Calls make_block<R, Scale>() with the values of `a`; null when they are not among the compiled.
+template <class Backend, class MakeBlock>
+blocks_on<Backend> make_mixed(MakeBlock make_block, const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    using all = compiled<Backend>;
+    blocks_on<Backend> result;
+    const auto consider = [&]<int R, int Scale>() {
+        if (a.reflections == R && a.reflection_scale == Scale)
+            result = make<Backend>(make_block.template operator()<R, Scale>(), a, schedule, adjoint);
+    };
+    const auto consider_scales = [&]<int R, std::size_t... s>(std::index_sequence<s...>) {
+        (consider.template operator()<R, all::scales[s]>(), ...);
+    };
+    [&]<std::size_t... r>(std::index_sequence<r...>) {
+        (consider_scales.template operator()<all::reflections[r]>(std::make_index_sequence<all::scales.size()>{}), ...);
+    }
+    (std::make_index_sequence<all::reflections.size()>{});
+    return result;
+}
+
+// One source file each, so that they compile side by side.
+template <class Backend>
+blocks_on<Backend> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <class Backend>
+blocks_on<Backend> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <class Backend>
+blocks_on<Backend> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <class Backend>
+blocks_on<Backend> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+
+template <class Backend>
+blocks_on<Backend> make_blocks(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    switch (a.kind) {
+        case architecture::block::fp_mamba: return make_fp_mamba<Backend>(a, schedule, adjoint);
+        case architecture::block::fp_rnn: return make_fp_rnn<Backend>(a, schedule, adjoint);
+        case architecture::block::mamba: return make_mamba<Backend>(a, schedule, adjoint);
+        case architecture::block::lstm: return make_lstm<Backend>(a, schedule, adjoint);
+    }
+    return nullptr;
+}
+
+template <class Backend>
+class network_on final : public network {
+public:
+    network_on(blocks_on<Backend> b, Backend backend, std::string where)
+        : blocks_(std::move(b)), backend_(std::move(backend)), where_(std::move(where)) {}
+
+    parameters init(fp::seed s) const override { return blocks_->init(s); }
+    fp::training_result train(fp::training_state<real>& state, const fp::training_options& options,
+                              const sampler& sample, const observer& observe) const override {
+        return fp::train(*blocks_, state, options, sample, observe, backend_);
+    }
+    fp::evaluation evaluate(const parameters& theta, fp::index length, fp::index sequences,
+                            const sampler& sample) const override {
+        return fp::evaluate(*blocks_, theta, length, sequences, sample, backend_);
+    }
+    answers solve(const parameters& theta, tokens x) const override {
+        typename blocks<Backend>::solutions how;
+        const auto logits = blocks_->evaluate(theta, x, &how, backend_);
+        answers all{fp::tensor<real>(logits.shape()), {how.begin(), how.end()}};
+        const auto seen = backend_.seen(logits.size(), logits.data());
+        std::copy_n(&seen[0], logits.size(), all.logits.data());
+        return all;
+    }
+    std::unique_ptr<network> with(fp::chunked schedule) const override {
+        return std::make_unique<network_on>(blocks_->with(schedule), backend_, where_);
+    }
+    bool has_fixed_point() const override { return blocks_->has_fixed_point(); }
+    std::string where() const override { return where_; }
+
+private:
+    blocks_on<Backend> blocks_;
+    Backend backend_;
+    std::string where_;
+};
+
+}  // namespace state_tracking

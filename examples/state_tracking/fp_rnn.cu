@@ -1,0 +1,10 @@
+#include "gpu_blocks.hpp"
+
+#include <fprnn/models/fp_rnn.hpp>
+
+template <>
+state_tracking::blocks_on<fprnn::cuda::device> state_tracking::make_fp_rnn(const architecture& a, fp::chunked schedule,
+                                                                           fp::adjoint adjoint) {
+    return make_mixed<fp::cuda::device>([&]<int R, int Scale>() { return fp::models::fp_rnn<R, Scale>(); }, a, schedule,
+                                        adjoint);
+}

@@ -1,0 +1,29 @@
+#include "gpu.hpp"
+#include "gpu_blocks.hpp"
+
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/lstm.hpp>
+
+namespace state_tracking {
+
+using fp::cuda::device;
+
+template <>
+blocks_on<device> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    return make<device>(fp::models::mamba(), a, schedule, adjoint);
+}
+template <>
+blocks_on<device> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    return make<device>(fp::models::lstm(), a, schedule, adjoint);
+}
+
+std::unique_ptr<network> make_network_on_gpu(const architecture& a, fp::chunked schedule, fp::adjoint adjoint,
+                                             const machine& on) {
+    return std::make_unique<network_on<device>>(make_blocks<device>(a, schedule, adjoint),
+                                                device(on.gpu, {.tf32 = on.tf32}),
+                                                "GPU " + std::to_string(on.gpu) + (on.tf32 ? " with TF32" : ""));
+}
+
+void require_gpu(int gpu) { const device there(gpu); }
+
+}  // namespace state_tracking
