@@ -1,12 +1,12 @@
 // The diagonal scan on a GPU against the rate at which the GPU copies memory: nothing but streams. Run without arguments.
 
+#include "cuda_measure.hpp"
+
 #include <fprnn/core/random.hpp>
 #include <fprnn/cuda/scan.cuh>
 
-#include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <vector>
 
 namespace {
@@ -14,48 +14,9 @@ namespace {
 using fprnn::index;
 using fprnn::shape;
 using fprnn::update;
+using gpu_bench::rotation;
+using gpu_bench::seconds;
 namespace cuda = fprnn::cuda;
-
-class event {
-public:
-    event() { cuda::check(cudaEventCreate(&event_), "cudaEventCreate"); }
-    event(const event&) = delete;
-    event& operator=(const event&) = delete;
-    ~event() { (void)cudaEventDestroy(event_); }
-
-    void record(const cuda::device& d) { cuda::check(cudaEventRecord(event_, d.stream()), "cudaEventRecord"); }
-    double seconds_since(const event& start) const {
-        cuda::check(cudaEventSynchronize(event_), "cudaEventSynchronize");
-        float milliseconds = 0;
-        cuda::check(cudaEventElapsedTime(&milliseconds, start.event_, event_), "cudaEventElapsedTime");
-        return milliseconds * 1e-3;
-    }
-
-private:
-    cudaEvent_t event_ = nullptr;
-};
-
-/// The median of single runs, run(i) on the i-th set of arrays.
-double seconds(const cuda::device& d, int sets, const std::function<void(int)>& run) {
-    constexpr int warm_up = 5, runs = 41;
-    std::vector<event> at(runs + 1);
-    for (int i = 0; i < warm_up; ++i) run(i % sets);
-    at[0].record(d);
-    for (int i = 0; i < runs; ++i) {
-        run(i % sets);
-        at[static_cast<std::size_t>(i) + 1].record(d);
-    }
-    std::vector<double> times;
-    for (std::size_t i = 0; i < runs; ++i) times.push_back(at[i + 1].seconds_since(at[i]));
-    std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
-    return times[runs / 2];
-}
-
-/// So many sets of `bytes` that none is in a cache when its turn comes again.
-int rotation(index bytes) {
-    constexpr index out_of_cache = index(512) << 20;
-    return static_cast<int>(std::clamp<index>(out_of_cache / std::max<index>(bytes, 1) + 1, 2, 64));
-}
 
 template <class T>
 struct arrays {
