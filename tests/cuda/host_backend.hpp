@@ -2,6 +2,7 @@
 
 #include "fake_blas.hpp"
 #include "host_row_team.hpp"
+#include "host_selective_scan.hpp"
 
 #include <fprnn/cuda/backend.hpp>
 

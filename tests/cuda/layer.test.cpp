@@ -47,6 +47,19 @@ TEST_CASE("cuda layer: Mamba, which has no iterations, is equivalent to the CPU'
     const guarded_device gpu;
     check_equivalent(fprnn::models::mamba(), {}, fprnn::implicit{}, {3, 20, 4});
 }
+TEST_CASE("cuda layer: a selective scan is the kernel of its own, unless a thread has no registers for its states") {
+    const guarded_device gpu;
+    const auto scans = [](const chunked& schedule, index states) {
+        const int before = host::selective_scans;
+        check_equivalent(fprnn::models::fp_mamba<1>(), schedule, fprnn::implicit{}, {3, 5, 4}, 6, states);
+        return host::selective_scans - before;
+    };
+    const chunked whole = fprnn::parallel({.tolerance = 1e-6, .ell_max = 9});
+    CHECK(scans(whole, 3) > 2);
+    CHECK(scans(whole, 32) > 2);
+    CHECK(scans(whole, 33) == 0);
+    CHECK(scans({.length = 1}, 3) == 0);  // a token is opened
+}
 TEST_CASE(
     "cuda layer: rows and channels are executed by several threads at a time, which share nothing but what they say") {
     const guarded_device gpu;

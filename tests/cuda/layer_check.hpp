@@ -67,12 +67,12 @@ inline bool nearly(const std::vector<int>& a, const std::vector<int>& b) {
 
 template <class Expression>
 void check_equivalent(Expression expression, const chunked& schedule, const adjoint& method, const shape& s,
-                      index d_inner = 6) {
+                      index d_inner = 6, index d_state = 3) {
     CAPTURE(s.to_string());
     CAPTURE(schedule.length);
     CAPTURE(method.index());
     const fprnn::layer layer(expression, schedule, method);
-    const dims size{.d_in = s[2], .d_inner = d_inner, .d_state = 3, .d_out = 5};
+    const dims size{.d_in = s[2], .d_inner = d_inner, .d_state = d_state, .d_out = 5};
     const auto theta = fprnn::init<double>(layer, size, fprnn::seed{4});
     const auto x = gpu::random<double>(s, 1);
     const auto carry = gpu::random<double>({s[0], layer.carry_width(size)}, 2, 0.3);

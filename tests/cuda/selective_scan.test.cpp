@@ -1,30 +1,11 @@
 // Where CUDA's headers are: the operation as a user calls it, over a runtime and a kernel of the host.
 #if __has_include(<cuda_runtime_api.h>)
 
-#include "fake_runtime.hpp"
-#include "host_team.hpp"
+#include "host_selective_scan.hpp"
 
-#include <fprnn/cuda/selective_scan.hpp>
 #include <fprnn/ops/selective_scan.hpp>
 
 #include <ops/checks.hpp>
-
-namespace fprnn::cuda::detail {
-
-// As many threads as a host bears.
-template <>
-constexpr int selective_scan_threads<float> = 8;
-template <>
-constexpr int selective_scan_threads<double> = 5;
-
-template <int Threads, int N, int Items, class T, class S>
-void selective_scan_start(const device&, index tiles, const selective_scan_sequences<T, S>& s) {
-    host::launch(1, Threads, selective_scan_shared_bytes<S, N, Items>, [&](const host::team& team) {
-        for (index tile = 0; tile < tiles; ++tile) selective_scan_tile<Threads, N, Items>(team, tile, s);
-    });
-}
-
-}  // namespace fprnn::cuda::detail
 
 namespace {
 

@@ -51,6 +51,47 @@ struct problem {
         }
     }
 
+    /// Token after token, each of all sequences, as engine::frame has them.
+    tensor<T> time_major(const tensor<T>& x) const {
+        if (x.empty()) return x;
+        const index width = x.size() / (B * tokens);
+        tensor<T> y(x.shape());
+        for (index b_ = 0; b_ < B; ++b_)
+            for (index t = 0; t < tokens; ++t)
+                for (index i = 0; i < width; ++i) y[(t * B + b_) * width + i] = x[(b_ * tokens + t) * width + i];
+        return y;
+    }
+    /// The states in the memory that they came from, and exp(ω) for ω.
+    template <int Threads, int Most, int Items>
+    void check_time_major() const {
+        const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), u_ = time_major(u);
+        tensor<T> y(u.shape()), H = carry, A = omega;
+        for (T& a : A) a = std::exp(a);
+        const cuda::selective_scan_sequences<T, T> s{.sequences = B,
+                                                     .tokens = tokens,
+                                                     .channels = D,
+                                                     .states = N,
+                                                     .sequence_rows = 1,
+                                                     .token_rows = B,
+                                                     .A = A.data(),
+                                                     .delta = delta_.data(),
+                                                     .omega = nullptr,
+                                                     .b = b_.data(),
+                                                     .c = c_.data(),
+                                                     .u = u_.data(),
+                                                     .carry_in = H.data(),
+                                                     .skip = nullptr,
+                                                     .gate = nullptr,
+                                                     .softplus = false,
+                                                     .y = y.data(),
+                                                     .carry_out = H.data()};
+        const index tiles = cuda::selective_scan_tiles(s, Threads);
+        host::launch(1, Threads, cuda::selective_scan_shared_bytes<T, Most, Items>, [&](const host::team& team) {
+            for (index tile = 0; tile < tiles; ++tile) cuda::selective_scan_tile<Threads, Most, Items>(team, tile, s);
+        });
+        CHECK(checks::ulps(y, time_major(expected.y)) <= 2);
+        CHECK(checks::ulps(H, expected.H) <= 2);
+    }
     template <int Threads, int Most, int Items>
     void check() const {
         tensor<T> y(u.shape()), H({B, N, D});
@@ -59,6 +100,9 @@ struct problem {
             .tokens = tokens,
             .channels = D,
             .states = N,
+            .sequence_rows = tokens,
+            .token_rows = 1,
+            .A = nullptr,
             .delta = delta.data(),
             .omega = omega.data(),
             .b = b.data(),
@@ -93,6 +137,12 @@ TEST_CASE_TEMPLATE("cuda selective scan: the kernel is equivalent to the eager o
             p.template check<8, 16, 1>();
         }
     problem<T>({2, 19, 40}, 16, {.carry = true}).template check<32, 16, 8>();
+}
+
+TEST_CASE_TEMPLATE("cuda selective scan: sequences may lie side by side, and states stay in their memory", T, float,
+                   double) {
+    for (const shape& s : {shape{1, 1, 1}, shape{3, 17, 8}, shape{2, 8, 9}})
+        for (index N : {1, 3, 4}) problem<T>(s, N, {.carry = true}).template check_time_major<3, 4, 4>();
 }
 
 TEST_CASE("cuda selective scan: softplus, skip and gate are fused where they are asked for") {

@@ -3,6 +3,7 @@
 #include <fprnn/cuda/backend.hpp>
 #include <fprnn/cuda/launch.cuh>
 #include <fprnn/cuda/row_block.cuh>
+#include <fprnn/cuda/selective_scan.cuh>
 #include <fprnn/cuda/tokens.hpp>
 
 #include <algorithm>

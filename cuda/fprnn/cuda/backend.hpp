@@ -3,7 +3,9 @@
 #include <fprnn/cuda/blas.hpp>
 #include <fprnn/cuda/parameters.hpp>
 #include <fprnn/cuda/recorder.hpp>
+#include <fprnn/cuda/selective_scan.hpp>
 #include <fprnn/cuda/tensor.hpp>
+#include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -22,6 +24,39 @@ void start_rows(const device& d, index n, index workers, const Body& body);
 /// Starts body.row<Team>(0, 0), whose channels go over all threads of the device.
 template <class T, class Body>
 void start_row(const device& d, const Body& body);
+
+/// Starts rows of bodies that have a kernel of their own, of more than a team a row. Says whether they have.
+template <class T, class Body>
+bool start_kernel(const device&, index, const Body&) {
+    return false;
+}
+/// Of whole rows, whose states fit the registers of a thread.                  (docs/decisions/0013-selective-scan-on-a-gpu.md)
+template <class T>
+bool start_kernel(const device& d, index n, const body::selective_scan<T>& scan) {
+    const auto& [tokens, N, D, stride, state_stride] = scan.shape;
+    const bool dense = scan.delta.stride == D && scan.u.stride == D && scan.y.stride == D && scan.b.stride == N &&
+                       scan.c.stride == N && scan.H.stride == N * D && stride == n * D && state_stride == n * N;
+    if (!dense || N > max_states<T>) return false;
+    selective_scan_launch<selective_scan_threads<T>>(d, selective_scan_sequences<T, T>{.sequences = n,
+                                                                                       .tokens = tokens,
+                                                                                       .channels = D,
+                                                                                       .states = N,
+                                                                                       .sequence_rows = 1,
+                                                                                       .token_rows = n,
+                                                                                       .A = scan.A,
+                                                                                       .delta = scan.delta.data,
+                                                                                       .omega = nullptr,
+                                                                                       .b = scan.b.data,
+                                                                                       .c = scan.c.data,
+                                                                                       .u = scan.u.data,
+                                                                                       .carry_in = scan.H.data,
+                                                                                       .skip = nullptr,
+                                                                                       .gate = nullptr,
+                                                                                       .softplus = false,
+                                                                                       .y = scan.y.data,
+                                                                                       .carry_out = scan.H.data});
+    return true;
+}
 
 /// n numbers on a device, not initialised.
 template <class T>
@@ -113,7 +148,7 @@ inline void device::rows(index n, const Body& body) const {
     if (n == 0) return;
     if (auto* later = recorder_of(n)) return later->add(detail::code_of_rows<T, Body>(*this), body);
     flush();
-    detail::start_rows<T>(*this, n, workers(n), body);
+    if (!detail::start_kernel<T>(*this, n, body)) detail::start_rows<T>(*this, n, workers(n), body);
 }
 template <class T, class Body>
 inline void device::row(const Body& body) const {

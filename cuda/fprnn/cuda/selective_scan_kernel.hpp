@@ -12,11 +12,13 @@ namespace fprnn::cuda {
 /// H_t = λ_t ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ with λ_t = exp(−exp(ω) ⊙ Δ_t), and y_t = (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU(z_t).
 ///                                                                                        (eq. mamba, app. mamba-definition)
 /// T is how numbers are stored, S how they are computed. `skip`, D [channels], and `gate`, z [B,T,D], are left out when they are null;
-/// carry_in and carry_out are [B,N,D], or null; `softplus` takes Δ_t = softplus(delta_t). y may be delta, u or gate.
+/// carry_in and carry_out are [B,N,D], or null, or the same; `softplus` takes Δ_t = softplus(delta_t). y may be delta, u or gate.
+/// Token t of sequence s is row s sequence_rows + t token_rows of all arrays. `A` is exp(ω) where that is at hand, and ω then null.
 template <class T, class S>
 struct selective_scan_sequences {
     index sequences, tokens, channels, states;
-    const T *delta, *omega, *b, *c, *u, *carry_in, *skip, *gate;
+    index sequence_rows, token_rows;
+    const T *A, *delta, *omega, *b, *c, *u, *carry_in, *skip, *gate;
     bool softplus;
     T *y, *carry_out;
 };
@@ -51,13 +53,17 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
     const index bands = s.channels / Threads + (s.channels % Threads != 0);
     const index sequence = tile / bands, channel = tile % bands * Threads + team.rank();
     const bool mine = channel < s.channels;
-    const index start = sequence * s.tokens * s.channels + channel, start_n = sequence * s.tokens * s.states;
+    const index start = sequence * s.sequence_rows * s.channels + channel;
+    const index start_n = sequence * s.sequence_rows * s.states;
+    const index stride = s.token_rows * s.channels, stride_n = s.token_rows * s.states;
 
     S rate[N], h[N];
     const auto state = [&](int n) { return (sequence * s.states + n) * s.channels + channel; };
     FPRNN_UNROLL for (int n = 0; n < N; ++n) {
         const bool there = mine && n < s.states;
-        rate[n] = there ? kernel::decay_rate<S>(exp(static_cast<S>(s.omega[n * s.channels + channel]))) : S(0);
+        const index at = n * s.channels + channel;
+        rate[n] = S(0);
+        if (there) rate[n] = kernel::decay_rate<S>(s.A ? static_cast<S>(s.A[at]) : exp(static_cast<S>(s.omega[at])));
         h[n] = there && s.carry_in ? static_cast<S>(s.carry_in[state(n)]) : S(0);
     }
     const S skip = mine && s.skip ? static_cast<S>(s.skip[channel]) : S(0);
@@ -70,7 +76,7 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
         const int count = tokens_from(first);
         if (mine)
             detail::each_item<Items>(count, [&](int i) {
-                const index at = start + (first + i) * s.channels;
+                const index at = start + (first + i) * stride;
                 to.delta[i] = s.delta[at];
                 to.u[i] = s.u[at];
                 if (s.gate) to.gate[i] = s.gate[at];
@@ -78,17 +84,17 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
         FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
             const int i = k * Threads + team.rank(), t = i / N, n = i % N;
             const bool there = t < count && n < s.states;
-            const index at = start_n + (first + t) * s.states + n;
+            const index at = start_n + (first + t) * stride_n + n;
             to.b[k] = there ? s.b[at] : T(0);
             to.c[k] = there ? s.c[at] : T(0);
         }
     };
     auto* const shared = static_cast<S*>(team.shared());  // [2, tokens, b and c, N]
-    const auto stage = [&](int half, const rows& from) {
+    const auto stage = [&](int side, const rows& from) {
         FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
             const int i = k * Threads + team.rank(), t = i / N, n = i % N;
             if (i >= Items * N) continue;
-            S* to = shared + (half * Items + t) * 2 * N + n;
+            S* to = shared + (side * Items + t) * 2 * N + n;
             to[0] = static_cast<S>(from.b[k]);
             to[N] = static_cast<S>(from.c[k]);
         }
@@ -98,15 +104,15 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
     load(0, now);
     team.barrier();  // of the tile before, all has been read
     stage(0, now);
-    int half = 0;
-    for (index first = 0; first < s.tokens; first += Items, half = 1 - half) {
+    int side = 0;
+    for (index first = 0; first < s.tokens; first += Items, side = 1 - side) {
         team.barrier();
         rows next;
         const bool more = first + Items < s.tokens;
         if (more) load(first + Items, next);
         if (mine)
             detail::each_item<Items>(tokens_from(first), [&](int i) {
-                const S *b = shared + (half * Items + i) * 2 * N, *c = b + N;
+                const S *b = shared + (side * Items + i) * 2 * N, *c = b + N;
                 S step = static_cast<S>(now.delta[i]);
                 if (s.softplus) step = chain::softplus_function::value(step);
                 const S u = static_cast<S>(now.u[i]), input = step * u;
@@ -116,10 +122,10 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
                     y += c[n] * h[n];
                 }
                 if (s.gate) y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
-                s.y[start + (first + i) * s.channels] = static_cast<T>(y);
+                s.y[start + (first + i) * stride] = static_cast<T>(y);
             });
         if (more) {
-            stage(1 - half, next);
+            stage(1 - side, next);
             now = next;
         }
     }
