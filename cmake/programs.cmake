@@ -1,11 +1,13 @@
 # What examples do on a GPU takes nvcc minutes, so that nobody waits for it who has none.
+set(with_gpu FALSE)
 if(FPRNN_EXAMPLES AND TARGET fprnn::cuda AND NOT FPRNN_GPU STREQUAL "OFF")
     execute_process(COMMAND nvidia-smi -L RESULT_VARIABLE no_gpu OUTPUT_QUIET ERROR_QUIET)
     if(FPRNN_GPU STREQUAL "ON" OR no_gpu STREQUAL "0")
         include(CheckLanguage)
         check_language(CUDA)
+        set(with_gpu ${CMAKE_CUDA_COMPILER})
     endif()
-    if(CMAKE_CUDA_COMPILER)
+    if(with_gpu)
         if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
             # The GPU's, or where there is none those of 2020 and 2022, and what later ones compile for themselves.
             set(CMAKE_CUDA_ARCHITECTURES native)
@@ -28,7 +30,7 @@ if(FPRNN_EXAMPLES)
         file(GLOB parts CONFIGURE_DEPENDS examples/${name}/*.cpp)
         add_executable(${name} "${source}" ${parts})
         file(GLOB gpu_parts CONFIGURE_DEPENDS examples/${name}/*.cu)
-        if(gpu_parts AND CMAKE_CUDA_COMPILER)
+        if(gpu_parts AND with_gpu)
             # Apart, because nvcc knows nothing of the C++ compiler's options.
             add_library(${name}_gpu OBJECT ${gpu_parts})
             target_link_libraries(${name}_gpu PUBLIC fprnn::cuda)

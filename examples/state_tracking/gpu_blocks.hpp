@@ -12,4 +12,13 @@ struct compiled<fp::cuda::device> {
     static constexpr auto scales = gpu_scales;
 };
 
+template <>
+blocks_on<fp::cuda::device> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <>
+blocks_on<fp::cuda::device> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <>
+blocks_on<fp::cuda::device> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <>
+blocks_on<fp::cuda::device> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+
 }  // namespace state_tracking

@@ -1,4 +1,4 @@
-#include "blocks.hpp"
+#include "cpu_blocks.hpp"
 
 #include <fprnn/models/lstm.hpp>
 

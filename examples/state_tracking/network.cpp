@@ -1,4 +1,4 @@
-#include "blocks.hpp"
+#include "cpu_blocks.hpp"
 
 #ifdef STATE_TRACKING_CUDA
 #include "gpu.hpp"

@@ -22,11 +22,13 @@ struct runtime {
     std::map<void*, std::size_t> memory;            ///< what is allocated
     std::size_t most = std::size_t(1) << 30;        ///< bytes that one allocation may have
     int calls = 0;                                  ///< that could have failed, so far
+    std::map<std::string, int> calls_of;            ///< by name
     int failing = std::numeric_limits<int>::max();  ///< the number of the call that fails
     std::string failed;                             ///< its name
     cudaError_t last = cudaSuccess;
 
     cudaError_t result(const char* name, cudaError_t code = cudaSuccess) {
+        ++calls_of[name];
         if (calls++ == failing) code = cudaErrorUnknown;
         if (code != cudaSuccess) failed = name, last = code;
         return code;

@@ -115,8 +115,8 @@ code code_of_rows(const device&) {
     return {call_rows<host::row_team<T>, Body>, start_program<T>};
 }
 template <class T, class Body>
-code code_of_row(const device&) {
-    return {call_row<share_of_row<T>, Body>, start_program<T>};
+code code_of_share(const device&) {
+    return {call_share<share_of_row<T>, Body>, start_program<T>};
 }
 template <class T>
 code code_of_while(const device&) {

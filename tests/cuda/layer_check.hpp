@@ -67,7 +67,7 @@ inline bool nearly(const std::vector<int>& a, const std::vector<int>& b) {
 
 template <class Expression>
 void check_equivalent(Expression expression, const chunked& schedule, const adjoint& method, const shape& s,
-                      index d_inner = 6, index d_state = 3) {
+                      index d_inner = 6, index d_state = 3, double apart = most) {
     CAPTURE(s.to_string());
     CAPTURE(schedule.length);
     CAPTURE(method.index());
@@ -79,10 +79,10 @@ void check_equivalent(Expression expression, const chunked& schedule, const adjo
     const auto y_bar = gpu::random<double>({s[0], s[1], layer.output_width(size)}, 3);
     const auto expected = differentiate(layer, theta, x, carry, y_bar, fprnn::default_backend());
     const auto got = differentiate(layer, theta, x, carry, y_bar, cuda::device());
-    CHECK(gpu::distance(got.value, expected.value) <= most);
-    CHECK(gpu::distance(got.carry, expected.carry) <= most);
-    CHECK(gpu::distance(got.x_bar, expected.x_bar) <= most);
-    CHECK(gpu::distance(got.theta_bar, expected.theta_bar) <= most);
+    CHECK(gpu::distance(got.value, expected.value) <= apart);
+    CHECK(gpu::distance(got.carry, expected.carry) <= apart);
+    CHECK(gpu::distance(got.x_bar, expected.x_bar) <= apart);
+    CHECK(gpu::distance(got.theta_bar, expected.theta_bar) <= apart);
     CHECK(got.forward.status == expected.forward.status);
     CHECK(nearly(got.forward.iterations, expected.forward.iterations));
     CHECK(got.forward.tokens_converged == expected.forward.tokens_converged);

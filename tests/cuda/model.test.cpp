@@ -21,6 +21,23 @@ TEST_CASE("cuda model: training and evaluation are equivalent to the CPU's") {
     fake::state = {};
 }
 
+// docs/decisions/0015-programs-of-rows.md
+TEST_CASE("cuda model: a step of training is a few hundred calls") {
+    const auto calls = [](index steps) {
+        fake::state = {};
+        (void)models::train(steps, cuda::device(), 1, 16);
+        return fake::state.calls_of;
+    };
+    const auto three = calls(3), two = calls(2);
+    const auto step = [&](const char* name) { return three.at(name) - two.at(name); };
+    CHECK(step("cudaLaunchKernelEx") == 102);
+    CHECK(step("cublasDgemm") == 162);
+    CHECK(step("cudaMemcpyAsync") + step("cudaMemsetAsync") == 49);
+    CHECK(step("cudaMallocFromPoolAsync") == 22);
+    CHECK(step("cudaStreamSynchronize") == 10);
+    fake::state = {};
+}
+
 TEST_CASE("cuda model: the loss leaves out what is not counted, on several threads at a time") {
     fake::state = {};
     fake::state.guarded = true;

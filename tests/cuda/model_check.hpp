@@ -27,14 +27,14 @@ struct outcome {
 };
 
 template <class Backend>
-outcome train(index steps, Backend backend) {
+outcome train(index steps, Backend backend, int layers = 2, index length = 3) {
     const fprnn::word_problem data{.group = fprnn::finite_group("S3"), .seed = {3}};
     const fprnn::models::sequence_model model(
         fprnn::models::fp_mamba<2>(),
-        {.vocabulary = 6, .classes = 6, .d_model = 5, .d_inner = 6, .d_state = 3, .layers = 2},
+        {.vocabulary = 6, .classes = 6, .d_model = 5, .d_inner = 6, .d_state = 3, .layers = layers},
         {.length = 1, .tolerance = 1e-11, .ell_max = 100}, fprnn::implicit{.tolerance = 1e-12});
     outcome o{model.template init<double>({1}), {}, {}, {}};
-    const fprnn::training_options options{.batch = 5, .length = 3, .steps = steps, .warmup_steps = 1};
+    const fprnn::training_options options{.batch = 5, .length = length, .steps = steps, .warmup_steps = 1};
     fprnn::train(
         model, o.theta, options, data,
         [&](const fprnn::training_step& s) {

@@ -207,6 +207,61 @@ TEST_CASE("cuda programs: sums over rows are added once, in the end") {
     }
 }
 
+TEST_CASE("cuda programs: sums over other rows are added at once, and calls that do not fit the rows are refused") {
+    const counted_device guard;
+    const cuda::device gpu;
+    cuda::tensor<double> to(gpu, {3}), x(gpu, {8});
+    to.clear();
+    x.clear();
+    gpu.by_rows(8, [&] {
+        gpu.row<double>(long_row{8, x.data()});
+        cuda::device::row_sums<double> sums(gpu, 5, 3, to.data());
+        gpu.rows<double>(5, to_worker{sums.into});
+        sums.finish();
+        CHECK(gpu.seen(3, std::as_const(to).data())[1] == 15);
+        CHECK_THROWS_AS(gpu.copy(7, std::as_const(x).data(), x.data()), std::logic_error);
+        CHECK_THROWS_AS(gpu.fill(9, x.data(), 1), std::logic_error);
+        CHECK_THROWS_AS(gpu.row<double>(long_row{12, x.data()}), std::logic_error);
+        CHECK_THROWS_AS(gpu.by_rows(4, [] {}), std::logic_error);
+        gpu.by_rows(8, [&] { gpu.fill(8, x.data(), 2); });
+    });
+    for (const double number : cuda::copy_to_host(x)) CHECK(number == 2);
+}
+
+struct add_float {
+    double* x;
+
+    template <class Team>
+    void row(index r, index) const {
+        Team::once([&] { x[r] += 1; });
+    }
+};
+
+/// As bodies of several source files have kernels of their own, so have those of several types on the host.
+TEST_CASE("cuda programs: calls of several kernels are several programs, and their loops are the host's") {
+    const counted_device guard;
+    const cuda::device gpu;
+    const index n = 4;
+    rows_to_count rows(gpu, n);
+    const auto add = [&] { gpu.rows<float>(n, add_float{rows.x.data()}); };
+    CHECK(launches_of([&] {
+              gpu.by_rows(n, [&] {
+                  add(), add();
+                  gpu.rows<double>(n, rows.body(10));
+                  add();
+              });
+          }) == 3);
+    for (const double number : cuda::copy_to_host(rows.x)) CHECK(number == 13);
+    gpu.by_rows(n, [&] {
+        gpu.repeat(n, std::as_const(rows.running).data(), [&] {
+            add();
+            gpu.rows<double>(n, rows.body(100));
+        });
+    });
+    // Of 3 rounds of row 3 one is over; each of the others is two kernels, and all rows go through them.
+    for (const double number : cuda::copy_to_host(rows.x)) CHECK(number == 13 + 2 * 101);
+}
+
 /// What the programs are for. One launch a call is the reference.
 TEST_CASE("cuda programs: a layer's numbers are the same with and without, and a token takes few launches") {
     const counted_device guard;

@@ -96,7 +96,7 @@ void start_program(const device& d, index rows, const char* bytes, int size) {
 template <class T, class Body>
 __device__ const step function_of_rows = &call_rows<row_block<T, row_threads>, Body>;
 template <class T, class Body>
-__device__ const step function_of_row = &call_row<share_of_row<T>, Body>;
+__device__ const step function_of_share = &call_share<share_of_row<T>, Body>;
 template <class T>
 __device__ const step function_of_while = &call_while<T>;
 __device__ const step function_of_back = &call_back;
@@ -119,8 +119,8 @@ code code_of_rows(const device& d) {
     return code_at(d, function_of_rows<T, Body>);
 }
 template <class T, class Body>
-code code_of_row(const device& d) {
-    return code_at(d, function_of_row<T, Body>);
+code code_of_share(const device& d) {
+    return code_at(d, function_of_share<T, Body>);
 }
 template <class T>
 code code_of_while(const device& d) {

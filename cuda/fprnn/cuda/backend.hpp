@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <stdexcept>
 #include <string>
 
 /// What layers ask of a device (concept backend_for): with this, layer(gpu.copy(theta), gpu.copy(x), gpu) runs there. CUDA
@@ -101,15 +102,15 @@ public:
     row_sums(const device& d, index n, index width, T* to)
         : device_(d), workers_(d.workers(n)), width_(width), to_(to) {
         if (!to) return;
-        if (recorder* later = d.recorder_of(n)) {
+        if (recorder* later = d.recording(n)) {
             into = {{later->sums(width, to), width}, true};
             return;
         }
         into = {{sums_.emplace(d, workers_ * width).data(), width}, true};
-        d.fill(workers_ * width, sums_->data(), 0);
+        d.clear(sums_->data(), checked_product(workers_ * width, sizeof(T), "cuda: sums"));
     }
     void finish() {
-        if (sums_) device_.template row<T>(add_workers<T>{width_, workers_, sums_->data(), to_});
+        if (sums_) start_row<T>(device_, add_workers<T>{width_, workers_, sums_->data(), to_});
     }
 
 private:
@@ -136,35 +137,37 @@ void device::for_each(index n, Body&& body) const {
 /// As many as keep the device busy; each has scratch of its own, so no more.
 inline index device::workers(index n) const { return std::min<index>(n, 8 * multiprocessors()); }
 
-inline detail::recorder* device::recorder_of(index n) const {
-    return recorder_.value && recorder_.value->rows() == n ? recorder_.value : nullptr;
-}
-inline void device::flush() const {
-    if (recorder_.value) recorder_.value->flush();
+inline detail::recorder* device::recording() const { return static_cast<detail::recorder*>(pending_.value); }
+inline detail::recorder* device::recording(index n) const {
+    return recording() && recording()->rows() == n ? recording() : nullptr;
 }
 
 template <class T, class Body>
 inline void device::rows(index n, const Body& body) const {
     if (n == 0) return;
-    if (auto* later = recorder_of(n)) return later->add(detail::code_of_rows<T, Body>(*this), body);
+    if (auto* later = recording(n)) return later->add(detail::code_of_rows<T, Body>(*this), body);
     flush();
     if (!detail::start_kernel<T>(*this, n, body)) detail::start_rows<T>(*this, n, workers(n), body);
 }
 template <class T, class Body>
 inline void device::row(const Body& body) const {
-    if (auto* later = recorder_.value) return later->add(detail::code_of_row<T, Body>(*this), body);
+    if (auto* later = recording()) {
+        if constexpr (requires { body.channels; }) later->require_whole("row", body.channels);
+        return later->add(detail::code_of_share<T, Body>(*this), body);
+    }
     detail::start_row<T>(*this, body);
 }
 template <class Calls>
 void device::by_rows(index n, const Calls& calls) const {
-    if (n == 0 || recorder_.value || !context_->options.programs) return calls();
+    if (n == 0 || recording(n) || !context_->options.programs) return calls();
+    if (recording()) throw std::logic_error("cuda: by_rows within by_rows of other rows");
     detail::recorder later(*this, n);
     {
         struct scope {
             const device& d;
-            ~scope() { d.recorder_.value = nullptr; }
+            ~scope() { d.pending_.value = nullptr; }
         } const within{*this};
-        recorder_.value = &later;
+        pending_.value = &later;
         calls();
         later.flush();
     }
@@ -172,7 +175,7 @@ void device::by_rows(index n, const Calls& calls) const {
 }
 template <class T, class Calls>
 inline void device::repeat(index n, const T* running, const Calls& calls) const {
-    if (auto* later = recorder_of(n))
+    if (auto* later = recording(n))
         return later->repeat(detail::code_of_while<T>(*this), detail::code_of_back<T>(*this), running, calls);
     while (any(n, running)) calls();
 }
@@ -180,7 +183,7 @@ inline void device::repeat(index n, const T* running, const Calls& calls) const 
 template <class T>
 inline void device::copy(index n, const std::type_identity_t<T>* from, T* to) const {
     if (n == 0) return;
-    if (recorder_.value) return row<T>(detail::copy_row<T>{n, from, to});
+    if (recording()) return row<T>(detail::copy_row<T>{n, from, to});
     const index bytes = checked_product(n, sizeof(T), "cuda: copy");
     const detail::current_gpu current(gpu());
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream()),
@@ -189,7 +192,7 @@ inline void device::copy(index n, const std::type_identity_t<T>* from, T* to) co
 template <class T>
 inline void device::fill(index n, T* to, std::type_identity_t<T> value) const {
     if (n == 0) return;
-    if (value != T(0) || recorder_.value) return row<T>(detail::fill_row<T>{n, to, value});
+    if (value != T(0) || recording()) return row<T>(detail::fill_row<T>{n, to, value});
     clear(to, checked_product(n, sizeof(T), "cuda: fill"));
 }
 template <class T>

@@ -100,6 +100,15 @@ struct row_team;
 class blas;
 class recorder;
 
+/// What has been called and not started.
+class pending {
+public:
+    virtual void flush() = 0;
+
+protected:
+    ~pending() = default;
+};
+
 /// What a copy does not have.
 template <class T>
 struct not_copied {
@@ -114,7 +123,8 @@ struct not_copied {
 }  // namespace detail
 
 /// A GPU with a stream and a pool of memory of its own. What is called on it happens in that order, some time later.
-/// Copies are the same device. Memory that is freed stays in the pool for later calls; it goes back to the GPU with
+/// Copies are the same device; within by_rows, what is called on the object itself is started later than what is called on its
+/// copies, and by one thread. Memory that is freed stays in the pool for later calls; it goes back to the GPU with
 /// the last copy and the last tensor, or when `trim` is called.
 /// Errors: no GPU of that number; one older than compute capability 7.0, whose threads cannot wait for each other, or
 /// without memory pools; what CUDA says.
@@ -155,6 +165,7 @@ public:
 
     /// Returns when everything that was called has happened. Errors: also those of kernels that ran since the last time.
     void synchronize() const {
+        flush();
         check(cudaStreamSynchronize(stream()),
               [&] { return "cudaStreamSynchronize(GPU " + std::to_string(gpu()) + ")"; });
     }
@@ -167,10 +178,8 @@ public:
     allocation allocate(index bytes) const;
     /// They become zero.
     void clear(void* data, index bytes) const {
-        if (bytes == 0) return;
-        const detail::current_gpu current(gpu());
-        check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream()),
-              [&] { return "cudaMemsetAsync(" + std::to_string(bytes) + " bytes)"; });
+        flush();
+        clear_now(data, bytes);
     }
 
     /// A copy on this device, made when this returns. Errors: out of memory.
@@ -242,14 +251,23 @@ private:
     friend class detail::blas;
     template <class T>
     friend class detail::row_sums;
+    friend class detail::recorder;
 
-    /// What writes calls of n rows down, null when they happen at once.
-    detail::recorder* recorder_of(index n) const;
-    /// What was written down happens first.
-    void flush() const;
+    /// What writes calls down, null when they happen at once; the second, also when they are not of so many rows.
+    detail::recorder* recording() const;
+    detail::recorder* recording(index n) const;
+    void flush() const {
+        if (pending_.value) pending_.value->flush();
+    }
+    void clear_now(void* data, index bytes) const {
+        if (bytes == 0) return;
+        const detail::current_gpu current(gpu());
+        check(cudaMemsetAsync(data, 0, static_cast<std::size_t>(bytes), stream()),
+              [&] { return "cudaMemsetAsync(" + std::to_string(bytes) + " bytes)"; });
+    }
 
     std::shared_ptr<detail::gpu_context> context_;
-    detail::not_copied<detail::recorder*> recorder_;  ///< within by_rows, on this object
+    detail::not_copied<detail::pending*> pending_;  ///< within by_rows, on this object
 };
 
 /// Memory on a device. It is freed in the order of the stream: after what was called before.

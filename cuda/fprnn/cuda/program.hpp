@@ -35,7 +35,7 @@ FPRNN_BOTH int call_rows(const void* call, const place& at) {
 }
 /// A body of one long row: each() of Share goes over the channels that are this row's.
 template <class Share, class Body>
-FPRNN_BOTH int call_row(const void* call, const place&) {
+FPRNN_BOTH int call_share(const void* call, const place&) {
     const Body body = static_cast<const call_of<Body>*>(call)->body;
     body.template row<Share>(0, 0);
     return sizeof(call_of<Body>);

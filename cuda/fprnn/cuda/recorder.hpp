@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <new>
 #include <stdexcept>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -24,12 +25,12 @@ struct code {
     void (*start)(const device&, index rows, const char* calls, int size);
 };
 
-/// Of body.row<Team>(row, worker), of a body's share of one long row, and of the calls that go on elsewhere; backend.cuh has them for a
+/// Of body.row<Team>(row, worker), of a row's share of a body of one long row, and of the calls that go on elsewhere; backend.cuh has them for a
 /// GPU, tests for threads of the host. Inlined, so that what a program calls comes from the source file that has the expression.
 template <class T, class Body>
 [[gnu::always_inline]] inline code code_of_rows(const device& d);
 template <class T, class Body>
-[[gnu::always_inline]] inline code code_of_row(const device& d);
+[[gnu::always_inline]] inline code code_of_share(const device& d);
 template <class T>
 [[gnu::always_inline]] inline code code_of_while(const device& d);
 template <class T>
@@ -53,13 +54,19 @@ struct add_workers {
 };
 
 /// Writes down what is called for `rows` rows, and starts it as programs when somebody needs to know that it has happened.
-class recorder {
+class recorder final : public pending {
 public:
     recorder(const device& d, index rows) : device_(d), rows_(rows) {}
     recorder(const recorder&) = delete;
     recorder& operator=(const recorder&) = delete;
 
     index rows() const { return rows_; }
+    /// Of one long row every row has an equal share.
+    void require_whole(const char* operation, index channels) const {
+        if (channels % rows_ != 0)
+            throw std::logic_error(std::string("cuda: ") + operation + " of " + std::to_string(channels) +
+                                   " numbers within by_rows of " + std::to_string(rows_));
+    }
 
     template <class Body>
     void add(const code& c, const Body& body) {
@@ -84,7 +91,7 @@ public:
     }
 
     /// Starts what has been written down.
-    void flush() {
+    void flush() override {
         if (looping_) throw std::logic_error("cuda: what a loop of rows calls must be the rows' own");
         const auto units = std::exchange(units_, {});
         const auto calls = std::exchange(calls_, {});
@@ -129,7 +136,7 @@ public:
                              d.template row<T>(add_workers<T>{s.width, workers, static_cast<const T*>(s.memory.data()),
                                                               static_cast<T*>(s.to)});
                          }});
-        device_.clear(sums_.back().memory.data(), bytes);
+        device_.clear_now(sums_.back().memory.data(), bytes);
         return static_cast<T*>(sums_.back().memory.data());
     }
     /// Once everything has been started.

@@ -130,9 +130,10 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
 ///                                        `to` receives nothing
 ///     by_rows(n, calls)                  calls(), in which row after row may go through all of what is called, instead of call after call for
 ///                                        all rows: what happens in row i of rows(n, ·) touches no other row, and what is called by
-///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between.
-///     repeat(n, running, calls)          calls() until running[i] is zero for all rows; it sets them. Within by_rows(n, ·) row i may be done
-///                                        with it before others begin, and no products may be called
+///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between, sums over
+///                                        n rows may arrive in the end. What calls use has to last until then
+///     repeat(n, running, calls)          calls() until running[i] is zero for all rows, which it sets; rows that are done may go through it,
+///                                        too. Within by_rows(n, ·) row i may be done before others begin, and nothing may come in between
 ///     copy(n, from, to), fill(n, to, value)
 ///     put(n, from, to)                   numbers of the host, which may change when this returns
 ///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes

@@ -18,34 +18,24 @@ inline constexpr bool is_early<linear_node<Name, E, W, B, I>> = []<class... P>(t
     return E::depends == dependence::shifted && ((P::depends == dependence::input || is_early<P>)&&...);
 }(typename linear_node<Name, E, W, B, I>::operands{});
 
-/// Calls g.operator()<E>() for all nodes in an order in which they can be evaluated. A device has the products side by side, so that what is
-/// between two of them is much.
-template <class F, class G>
+/// Calls g.operator()<E>() for all nodes in an order in which they can be evaluated, or backwards. A device has the products side by side,
+/// so that what is between two of them is much.
+template <bool Backwards, class F, class G>
 void for_each_in_order(const F&, G&& g) {
-    using nodes = typename F::program::nodes;
+    const auto visit = [&](auto&& call) {
+        if constexpr (Backwards)
+            for_each_node_reversed(typename F::program::nodes{}, call);
+        else
+            for_each_node(typename F::program::nodes{}, call);
+    };
     if constexpr (has_tiles<typename F::backend>) {
-        for_each_node(nodes{}, g);
+        visit(g);
     } else {
-        for_each_node(nodes{}, [&]<class E>() {
-            if constexpr (is_early<E>) g.template operator()<E>();
+        visit([&]<class E>() {
+            if constexpr (is_early<E> != Backwards) g.template operator()<E>();
         });
-        for_each_node(nodes{}, [&]<class E>() {
-            if constexpr (!is_early<E>) g.template operator()<E>();
-        });
-    }
-}
-/// The same backwards.
-template <class F, class G>
-void for_each_in_order_reversed(const F&, G&& g) {
-    using nodes = typename F::program::nodes;
-    if constexpr (has_tiles<typename F::backend>) {
-        for_each_node_reversed(nodes{}, g);
-    } else {
-        for_each_node_reversed(nodes{}, [&]<class E>() {
-            if constexpr (!is_early<E>) g.template operator()<E>();
-        });
-        for_each_node_reversed(nodes{}, [&]<class E>() {
-            if constexpr (is_early<E>) g.template operator()<E>();
+        visit([&]<class E>() {
+            if constexpr (is_early<E> == Backwards) g.template operator()<E>();
         });
     }
 }
@@ -53,7 +43,7 @@ void for_each_in_order_reversed(const F&, G&& g) {
 /// Evaluates the iteration's nodes that depend on the previous iterate in the way `Depends`, for one chunk.
 template <dependence Depends, class F>
 void evaluate(F& f, index row, index n) {
-    for_each_in_order(f, [&]<class E>() {
+    for_each_in_order<false>(f, [&]<class E>() {
         if constexpr (E::depends == Depends) rule<E>::value(f, row, n);
     });
 }

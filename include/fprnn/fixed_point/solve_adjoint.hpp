@@ -80,7 +80,7 @@ void back_through(F& f, index row, index n, const typename F::scalar* w) {
     constexpr dependence inside = Reach == dependence::current ? dependence::current : dependence::shifted;
     clear_bars<inside>(f, row, n);
     send(f, row, n, w);
-    for_each_in_order_reversed(f, [&]<class E>() {
+    for_each_in_order<true>(f, [&]<class E>() {
         if constexpr (E::depends >= inside && E::depends != dependence::output)
             rule<E>::template back<Reach>(f, row, n);
     });

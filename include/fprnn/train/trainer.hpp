@@ -37,7 +37,8 @@ struct training_step {
     double gradient_norm = 0;  ///< before clipping
     double seconds = 0;        ///< of training so far
     double done = 0;           ///< share of the training that is over, by steps or by time, in [0,1]
-    /// Brings parameters and state here, as they are after this step, from a backend with memory of its own. Elsewhere they are.
+    /// Brings parameters and state here, as they are after this step, from a backend with memory of its own. Elsewhere they are. To be
+    /// called while the step is observed.
     std::function<void()> fetch{};
 };
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -129,7 +130,7 @@ public:
         on.put(n_, memory.optimiser.first_moment().data(), m_.data());
         on.put(n_, memory.optimiser.second_moment().data(), v_.data());
         on.put(n_, memory.last_good.data(), last_good_.data());
-        for (const auto& e : theta.entries()) {
+        for (const auto& e : memory.optimiser.first_moment().entries()) {
             if (runs_.empty() || runs_.back().decay != e.decay) runs_.push_back({e.offset, 0, e.decay});
             runs_.back().count += e.shape.count();
         }
@@ -143,7 +144,9 @@ public:
         double sum = 0;
         for (index r = 0; r < all.rows(); ++r) sum += static_cast<double>(sums[r]);
         norm = std::sqrt(sum);
-        if (!std::isfinite(norm)) {  // squares may leave the range of T where they do not leave that of double
+        // Squares may leave the range of T where they do not leave that of double.
+        if (!std::isfinite(norm) ||
+            sum < static_cast<double>(std::numeric_limits<T>::min()) * static_cast<double>(n_)) {
             const parameter_tree<T>& gradient = t.fetch_gradient();
             if (auto name = first_nonfinite(gradient)) return name;
             norm = global_norm(gradient);

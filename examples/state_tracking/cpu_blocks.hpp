@@ -1,0 +1,18 @@
+#pragma once
+
+#include "blocks.hpp"
+
+#include <fprnn/backend/eigen.hpp>
+
+namespace state_tracking {
+
+template <>
+blocks_on<fp::eigen> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <>
+blocks_on<fp::eigen> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <>
+blocks_on<fp::eigen> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+template <>
+blocks_on<fp::eigen> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+
+}  // namespace state_tracking
