@@ -1,0 +1,215 @@
+#!/usr/bin/env python3
+"""The FP-Mamba block with R Householder reflections in PyTorch, iterated over the whole sequence as the authors do.
+
+What bench/cuda_layer.cu's layers are compared with: one evaluation on [16,2048,2048] and the solve of [512,16,256] to a
+tolerance of 1e-4, both with d_in = D, N = 16, float32. Every iteration computes the mixer's vectors, b_bar and c_bar of
+y_{t-1}, the mixer, the selective scan, and the norm of all tokens, in this order, each as an operation of its own; the
+selective scan, states [B,T,N,D] included, is one compiled function on a GPU and a loop elsewhere. Equations and names of
+parameters: docs/equations.md.
+"""
+
+import math
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import householder
+import measure
+import numpy as np
+import safetensors.torch
+import scan
+import torch
+import torch.nn.functional as F
+
+EPSILON = 1e-5
+FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
+
+
+def selective_scan(omega, delta, b, c, u, scan=scan.scan):
+    """c_t^T H_t of H_t = exp(-exp(omega) * delta_t) * H_{t-1} + b_t (delta_t * u_t)^T: omega [N,D]; b, c [B,T,N];
+    delta, u and the result [B,T,D]."""
+    decay = torch.exp(-torch.exp(omega) * delta.unsqueeze(2))
+    H = scan(decay, b.unsqueeze(3) * (delta * u).unsqueeze(2))
+    return (c.unsqueeze(3) * H).sum(2)
+
+
+def selective_scan_loop(omega, delta, b, c, u):
+    return selective_scan(omega, delta, b, c, u, scan.scan_loop)
+
+
+compiled_selective_scan = torch.compile(selective_scan, fullgraph=True, dynamic=False)
+SELECTIVE_SCAN = {"cuda": compiled_selective_scan, "cpu": selective_scan_loop}
+
+
+def shift(y):
+    """y_{t-1}, zero before the first token: [B,T,D]."""
+    return F.pad(y, (0, 0, 1, -1))
+
+
+def unit(x):
+    return F.normalize(x, dim=-1, eps=EPSILON)
+
+
+class Given(NamedTuple):
+    """What an iteration does not change."""
+
+    u: torch.Tensor  # [B,T,d_in]
+    x: torch.Tensor  # [B,T,D]
+    delta: torch.Tensor  # [B,T,D]
+    b: torch.Tensor  # [B,T,N], x's part of W_b [x; y_{t-1}]
+    c: torch.Tensor  # [B,T,N]
+
+
+class Solution(NamedTuple):
+    value: torch.Tensor  # [B,T,d_in]
+    y: torch.Tensor  # [B,T,D]
+    iterations: torch.Tensor  # [B]
+    converged: torch.Tensor  # [B]
+
+
+class FpMamba:
+    """eq. fp-mamba-iteration, app. fixed-point-mamba-parametrization; theta: the library's parameters by their names."""
+
+    def __init__(self, theta, selective_scan, scale=1):
+        self.theta, self.selective_scan, self.scale = theta, selective_scan, scale
+
+    def given(self, x_in):
+        """x_in [B,T,d_in]."""
+        theta = self.theta
+        u = F.rms_norm(x_in, x_in.shape[-1:], theta["norm.weight"], EPSILON)
+        x = u @ theta["x"].T
+        delta = F.softplus(F.linear(x, theta["delta"], theta["delta.bias"]))
+        D = x.shape[-1]
+        return Given(u, x, delta, x @ theta["b"][:, :D].T, x @ theta["c"][:, :D].T)
+
+    def f(self, p, y):
+        """One iteration: y^l [B,T,D] from p and y = y^{l-1}."""
+        theta, D = self.theta, y.shape[-1]
+        y_before = shift(y)
+        s = torch.cat([p.x, y_before], -1)
+        alpha = F.linear(s, theta["Q.alpha"], theta["Q.alpha.bias"])
+        x_tilde = householder.mix(*householder.prepare(s @ theta["Q.u"].T, alpha, self.scale), p.x, y)
+        b = unit(p.b + y_before @ theta["b"][:, D:].T)
+        c = unit(p.c + y_before @ theta["c"][:, D:].T)
+        read = self.selective_scan(theta["ssm.omega"], p.delta, b, c, x_tilde)
+        return F.layer_norm(read + theta["D"] * x_tilde, (D,), theta["y_norm.weight"], theta["y_norm.bias"], EPSILON)
+
+    def read_out(self, x_in, p, y):
+        z = torch.cat([p.u, shift(y)], -1) @ self.theta["z"].T
+        return x_in + (F.silu(z) * y) @ self.theta["out"].T
+
+    def __call__(self, x_in, tolerance=1e-4, ell_max=100):
+        """The library's parallel(): y^0 = 0, undamped, until in every sequence the largest |f(y)_t - y_t| / (|f(y)_t| +
+        1e-8) of maxima over channels is below the tolerance. Who is there, or no longer finite, stays as it is, but is
+        computed along."""
+        p = self.given(x_in)
+        y = torch.zeros_like(p.x)
+        running = torch.ones(len(y), dtype=torch.bool, device=y.device)
+        converged, iterations = torch.zeros_like(running), torch.zeros_like(running, dtype=torch.int)
+        for ell in range(ell_max):
+            if ell > 0 and not running.any():
+                break
+            to = self.f(p, y)
+            residual = ((to - y).abs().amax(2) / (to.abs().amax(2) + 1e-8)).amax(1)  # [B]
+            y = torch.where(running[:, None, None], to, y)
+            iterations += running
+            converged |= running & (residual < tolerance)
+            running &= residual >= tolerance
+        return Solution(self.read_out(x_in, p, y), y, iterations, converged)
+
+
+def start(d_in, D, N, R, device):
+    """Parameters as the library starts them, but of other random numbers."""
+
+    def fan_in(rows, columns):
+        return (2 * torch.rand(rows, columns, device=device) - 1) / math.sqrt(columns)
+
+    step = 0.001 * 100 ** torch.rand(D, device=device)
+    return {
+        "norm.weight": torch.ones(d_in, device=device),
+        "x": fan_in(D, d_in),
+        "Q.u": fan_in(R * D, 2 * D),
+        "Q.alpha": fan_in(R, 2 * D),
+        "Q.alpha.bias": torch.zeros(R, device=device),
+        "delta": fan_in(D, D),
+        "delta.bias": step + torch.log(-torch.expm1(-step)),  # where softplus gives `step`
+        "b": fan_in(N, 2 * D),
+        "c": fan_in(N, 2 * D),
+        "ssm.omega": torch.arange(1.0, N + 1, device=device).log()[:, None].repeat(1, D),
+        "D": torch.ones(D, device=device),
+        "y_norm.weight": torch.ones(D, device=device),
+        "y_norm.bias": torch.zeros(D, device=device),
+        "z": fan_in(D, d_in + D),
+        "out": fan_in(d_in, D),
+    }
+
+
+def check(device):
+    """tests/fixtures, by make_blocks.py: computed there token by token."""
+    options = {"dtype": torch.double, "device": device}
+    B, T, D, N = 2, 13, 5, 3
+    arrays = torch.rand(N, D, **options), torch.rand(B, T, D, **options), *torch.randn(2, B, T, N, **options)
+    arrays += (torch.randn(B, T, D, **options),)
+    associative = compiled_selective_scan if device == "cuda" else selective_scan
+    measure.near("selective scan", associative(*arrays), selective_scan_loop(*arrays))
+
+    x = torch.from_numpy(np.load(FIXTURES / "input.npy")).to(device)
+    for name, scale in ("fp_mamba", 1), ("fp_mamba_scale_2", 2), ("fp_mamba_authors", 2):
+        theta = safetensors.torch.load_file(FIXTURES / f"{name}.safetensors", device)
+        expected = safetensors.torch.load_file(FIXTURES / f"{name}.expected.safetensors", device)
+        block = FpMamba(theta, SELECTIVE_SCAN[device], scale)
+        for ell in 1, 2:
+            measure.near(f"{name}, iterate {ell}", block(x, ell_max=ell).y, expected[f"iterate_{ell}"])
+        solved = block(x, tolerance=1e-13, ell_max=2000)
+        print(f"{name}: {solved.iterations.tolist()} iterations")
+        if not solved.converged.all():
+            sys.exit(f"{name} has not converged")
+        measure.near(f"{name}, fixed point", solved.y, expected["fixed_point"])
+        measure.near(f"{name}, output", solved.value, expected["output"])
+
+
+def report(reflections, compile_f):
+    torch.manual_seed(4)
+
+    def prepare(shape, R):
+        theta = start(d_in=shape[2], D=shape[2], N=16, R=R, device="cuda")
+        block = FpMamba(theta, SELECTIVE_SCAN["cuda"])
+        if compile_f:
+            block.f = torch.compile(block.f, fullgraph=True, dynamic=False)
+        x = torch.randn(shape, device="cuda")
+        expected = FpMamba(theta, selective_scan_loop)(x[:1], ell_max=1).value
+        measure.near(f"fp_mamba, R = {R}, {list(shape)}, first sequence", block(x, ell_max=1).value[:1], expected, 1e-3)
+        return block, [x] + [x.clone() for _ in range(measure.rotation(x.nbytes) - 1)]
+
+    def milliseconds(sets, run):
+        return f"{measure.seconds(len(sets), lambda i, _: run(i)) * 1e3:.2f} ms"
+
+    for R in reflections:
+        shape = 16, 2048, 2048
+        name = f"fp_mamba, R = {R}, {list(shape)}, C = T"
+        block, x = prepare(shape, R)
+        print(f"{name}, one iteration: {milliseconds(x, lambda i: block(x[i], ell_max=1))}", flush=True)
+        p = block.given(x[0])
+        y = [block.f(p, torch.zeros_like(p.x)) for _ in x]
+        print(f"{name}, f alone: {milliseconds(y, lambda i: block.f(p, y[i]))}", flush=True)
+        del block, x, p, y
+
+        shape = 512, 16, 256
+        block, x = prepare(shape, R)
+        time = milliseconds(x, lambda i: block(x[i]))
+        solved = block(x[0])
+        print(
+            f"fp_mamba, R = {R}, {list(shape)}, C = T: {time}, {solved.iterations.max()} iterations, "
+            f"{solved.iterations.float().mean():.1f} a sequence, "
+            f"{solved.converged.float().mean():.4f} of the sequences converged",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    parser = measure.arguments(__doc__)
+    parser.add_argument("--R", type=int, nargs="+", default=[1], help="numbers of reflections to measure")
+    parser.add_argument("--compile", action="store_true", help="compile the whole iteration, not the selective scan alone")
+    options = parser.parse_args()
+    with torch.no_grad():
+        measure.main(options, check, lambda rate: report(options.R, options.compile))
