@@ -49,8 +49,10 @@ foreach(source IN LISTS test_sources)
 endforeach()
 list(REMOVE_DUPLICATES folders)
 if(FPRNN_SANITIZE MATCHES "address")
-    # The same rules, in other expressions, as in fixed_point, laws and models, which take minutes to compile.
+    # The same rules, in other expressions, as in fixed_point, laws and models, which take minutes to compile; and whole layers on a
+    # device of the tests, whose memory is guarded by the tests themselves.
     list(REMOVE_ITEM folders paper program)
+    list(FILTER sources_cuda EXCLUDE REGEX "/(layer|layer_expressions|model)\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
     # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions, which take most

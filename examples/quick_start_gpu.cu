@@ -25,7 +25,7 @@ int main() try {
     difference /= double(value.size());
     std::printf("value %s, on average %.0e from the host's\n", value.shape().to_string().c_str(), difference);
 
-    // Training: what train() takes for a backend is where the model runs. Parameters, optimiser and data stay on the host.
+    // Training: what train() takes for a backend is where the model runs. Parameters are there, too, until it ends; data are the host's.
     const fp::word_problem data{.group = fp::finite_group("A4"), .seed = {1}};
     const fp::models::sequence_model model(fp::models::fp_mamba<2>(),
                                            {.vocabulary = 12, .classes = 12, .d_model = 32, .d_inner = 32});

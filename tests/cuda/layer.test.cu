@@ -1,9 +1,10 @@
-// Layers on a GPU against the same layers on the host.
+// Layers and models on a GPU against the same on the host: in one source, because nvcc takes its time for each.
 #include "gpu_main.hpp"
 
 #include <fprnn/cuda/backend.cuh>
 
 #include "layer_check.hpp"
+#include "model_check.hpp"
 
 // Not in an anonymous namespace, for the types of kernels must have names that nvcc can spell.
 namespace layers {
@@ -24,4 +25,29 @@ TEST_CASE("layer: many sequences, one long one, and more channels than a block h
                      {3, 20, 4}, 300);
 }
 
+/// Programs of rows take addresses of functions and parameters of kernels, which the host's tests cannot show.
+TEST_CASE("layer: programs of rows give the numbers of a kernel a body") {
+    const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
+                             fprnn::implicit{.tolerance = 1e-13});
+    const fprnn::dims size{.d_in = 4, .d_inner = 300, .d_state = 3};
+    const auto theta = fprnn::init<double>(layer, size, fprnn::seed{4});
+    const auto x = gpu::random<double>({600, 5, 4}, 1), y_bar = gpu::random<double>({600, 5, 4}, 3);
+    const auto use = [&](bool programs) {
+        return differentiate(layer, theta, x, tensor<double>({600, layer.carry_width(size)}), y_bar,
+                             cuda::device(0, {.programs = programs}));
+    };
+    const auto expected = use(false), got = use(true);
+    CHECK(::gpu::distance(got.value, expected.value) <= most);
+    CHECK(::gpu::distance(got.x_bar, expected.x_bar) <= most);
+    CHECK(::gpu::distance(got.theta_bar, expected.theta_bar) <= most);
+    CHECK(got.forward.status == expected.forward.status);
+    CHECK(nearly(got.forward.iterations, expected.forward.iterations));
+}
+
 }  // namespace layers
+
+namespace models {
+
+TEST_CASE("model: training and evaluation on a GPU are equivalent to the host's") { check_equivalent(5, 1e-9); }
+
+}  // namespace models
