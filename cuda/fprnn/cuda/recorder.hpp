@@ -109,17 +109,17 @@ public:
             program.end = next.end;
         };
         for (const unit& u : units) {
-            const span all{calls[u.first].begin, calls[u.behind - 1].end, calls[u.first].start};
+            const span *first = calls.data() + u.first, *behind = calls.data() + u.behind;
+            const span all{first->begin, (behind - 1)->end, first->start};
             const bool one_program = all.end - all.begin <= program_bytes &&
-                                     std::all_of(calls.begin() + u.first, calls.begin() + u.behind,
-                                                 [&](const span& s) { return s.start == all.start; });
+                                     std::all_of(first, behind, [&](const span& s) { return s.start == all.start; });
             if (!u.any || one_program) {
                 append(all);
                 continue;
             }
             start();  // The host goes through a loop that is too long for a program.
             while (u.any(device_, rows_, u.running)) {
-                std::for_each(calls.begin() + u.first + 1, calls.begin() + u.behind - 1, append);
+                std::for_each(first + 1, behind - 1, append);
                 start();
             }
         }
