@@ -17,9 +17,9 @@ namespace fprnn::cuda::detail {
 
 // As many threads as a host bears.
 template <>
-constexpr int selective_scan_threads<float> = 8;
+inline constexpr int selective_scan_threads<float> = 8;
 template <>
-constexpr int selective_scan_threads<double> = 5;
+inline constexpr int selective_scan_threads<double> = 5;
 
 template <int Threads, int N, int Items, class T, class S>
 void selective_scan_start(const device&, index tiles, const selective_scan_sequences<T, S>& s) {
