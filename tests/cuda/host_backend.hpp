@@ -6,6 +6,8 @@
 
 #include <fprnn/cuda/backend.hpp>
 
+#include <doctest/doctest.h>
+
 #include <algorithm>
 #include <thread>
 #include <vector>
@@ -21,6 +23,24 @@ inline parallelism threads;
 
 /// Kernels that have been started.
 inline int launches = 0;
+
+/// While it lives, devices have memory that the host cannot reach, all of which is back in the end.
+class guarded_devices {
+public:
+    guarded_devices() {
+        fake::state = {};
+        fake::state.guarded = true;
+    }
+    ~guarded_devices() {
+        CHECK(fake::state.memory.empty());
+        CHECK(fake::state.streams == 0);
+        CHECK(fake::handles == 0);
+        fake::state = {};
+        threads = {};
+    }
+    guarded_devices(const guarded_devices&) = delete;
+    guarded_devices& operator=(const guarded_devices&) = delete;
+};
 
 /// All threads of a launch execute one row.
 template <class T>

@@ -18,37 +18,20 @@ namespace cuda = fprnn::cuda;
 
 static_assert(fprnn::backend_for<cuda::device, float> && fprnn::backend_for<cuda::device, double>);
 
-/// A device whose memory the host cannot reach, and which has all of it back in the end.
-class guarded_device {
-public:
-    guarded_device() {
-        fake::state = {};
-        fake::state.guarded = true;
-    }
-    ~guarded_device() {
-        CHECK(fake::state.memory.empty());
-        CHECK(fake::state.streams == 0);
-        CHECK(fake::handles == 0);
-        fake::state = {};
-    }
-    guarded_device(const guarded_device&) = delete;
-    guarded_device& operator=(const guarded_device&) = delete;
-};
-
 TEST_CASE("cuda layer: FP-RNN is equivalent to the CPU's, there and back, whatever schedule and adjoint") {
-    const guarded_device gpu;
+    const host::guarded_devices gpu;
     check_all(fprnn::models::fp_rnn<2>(), {5, 3, 4});
 }
 TEST_CASE("cuda layer: FP-Mamba is equivalent to the CPU's, there and back, whatever schedule and adjoint") {
-    const guarded_device gpu;
+    const host::guarded_devices gpu;
     check_all(fprnn::models::fp_mamba<2>(), {5, 3, 4});
 }
 TEST_CASE("cuda layer: Mamba, which has no iterations, is equivalent to the CPU's") {
-    const guarded_device gpu;
+    const host::guarded_devices gpu;
     check_equivalent(fprnn::models::mamba(), {}, fprnn::implicit{}, {3, 20, 4});
 }
 TEST_CASE("cuda layer: a selective scan is the kernel of its own, unless a thread has no registers for its states") {
-    const guarded_device gpu;
+    const host::guarded_devices gpu;
     const auto scans = [](const chunked& schedule, index states) {
         const int before = host::selective_scans;
         check_equivalent(fprnn::models::fp_mamba<1>(), schedule, fprnn::implicit{}, {3, 5, 4}, 6, states);
@@ -62,7 +45,7 @@ TEST_CASE("cuda layer: a selective scan is the kernel of its own, unless a threa
 }
 TEST_CASE(
     "cuda layer: rows and channels are executed by several threads at a time, which share nothing but what they say") {
-    const guarded_device gpu;
+    const host::guarded_devices gpu;
     host::threads = {.of_row = 2, .rows = 2, .of_grid = 2};
     const chunked token{.length = 1, .tolerance = 1e-4, .ell_max = 5},
         two{.length = 2, .tolerance = 1e-4, .ell_max = 5};
@@ -73,10 +56,9 @@ TEST_CASE(
     check_equivalent(fprnn::models::mamba(), {}, fprnn::implicit{}, {2, 20, 4});
     check_equivalent(fprnn::models::fp_mamba<2>(), two, fprnn::one_step{}, {2, 3, 4});
     check_equivalent(fprnn::models::fp_rnn<2>(), two, fprnn::unrolled{}, {2, 3, 4});
-    host::threads = {};
 }
 TEST_CASE("cuda layer: a single token, a single sequence, more rows than workers, and none") {
-    const guarded_device gpu;
+    const host::guarded_devices gpu;
     for (const shape& s : {shape{1, 1, 4}, shape{1, 4, 4}, shape{19, 1, 4}, shape{0, 3, 4}, shape{3, 0, 4}})
         check_equivalent(fprnn::models::fp_rnn<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
                          fprnn::implicit{.tolerance = 1e-13}, s);
@@ -84,7 +66,7 @@ TEST_CASE("cuda layer: a single token, a single sequence, more rows than workers
 
 /// The user's call, and generation token by token.
 TEST_CASE("cuda layer: a layer runs where its parameters and its input are, and goes on from its carry") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     const fprnn::layer layer(fprnn::models::fp_rnn<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200});
     const auto theta = fprnn::init<double>(layer, {.d_in = 4, .d_inner = 6}, fprnn::seed{4});
     const auto x = gpu::random<double>({2, 1, 4}, 1), next = gpu::random<double>({2, 1, 4}, 2);
@@ -100,7 +82,7 @@ TEST_CASE("cuda layer: a layer runs where its parameters and its input are, and 
 }
 
 TEST_CASE("cuda device: products are shortened to TF32 where that is asked for, and nowhere else") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     const auto multiply = [&](const cuda::device& gpu) {
         const auto x = gpu.copy(fprnn::tensor<float>({1, 1}, {2}));
         cuda::tensor<float> y(gpu, {1, 1});
@@ -115,7 +97,7 @@ TEST_CASE("cuda device: products are shortened to TF32 where that is asked for, 
 }
 
 TEST_CASE("cuda layer: what lies on another device is refused, and named") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     const fprnn::layer layer(fprnn::models::fp_rnn<1>());
     const auto theta = fprnn::init<double>(layer, {.d_in = 2, .d_inner = 3}, fprnn::seed{4});
     const cuda::device gpu(0), other(1);

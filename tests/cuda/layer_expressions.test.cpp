@@ -16,8 +16,7 @@ using namespace fprnn::symbols;
 /// With two threads a row and two rows at a time. Where a CPU has GMRES a GPU repeats: the adjoint is as near as its tolerance.
 template <class Expression>
 void check(Expression expression, double most) {
-    fake::state = {};
-    fake::state.guarded = true;
+    const host::guarded_devices guard;
     host::threads = {.of_row = 2, .rows = 2, .of_grid = 2};
     const adjoint exact = fprnn::implicit{.tolerance = 1e-14};
     for (const index C : {index(1), index(2)})
@@ -26,9 +25,6 @@ void check(Expression expression, double most) {
     // Sequences that are done at other times, and one that is not.
     layers::check_equivalent(expression, {.length = 1, .tolerance = 1e-3, .ell_max = 6}, fprnn::one_step{}, {5, 3, 4},
                              6, 3, 1e-14);
-    host::threads = {};
-    CHECK(fake::state.memory.empty());
-    fake::state = {};
 }
 
 TEST_CASE("cuda layer: a token without R numbers is iterated row by row, there and back") {

@@ -13,22 +13,6 @@ using fprnn::index;
 using fprnn::tensor;
 namespace cuda = fprnn::cuda;
 
-/// A device whose memory the host cannot reach, and how often it was called.
-struct counted_device {
-    counted_device() {
-        fake::state = {};
-        fake::state.guarded = true;
-    }
-    ~counted_device() {
-        CHECK(fake::state.memory.empty());
-        fake::state = {};
-        host::threads = {};
-        host::launches = 0;
-    }
-    counted_device(const counted_device&) = delete;
-    counted_device& operator=(const counted_device&) = delete;
-};
-
 /// x[r] += by, for a number of times that is r's own.
 struct count_down {
     double by;
@@ -95,7 +79,7 @@ int launches_of(const Calls& calls) {
 }
 
 TEST_CASE("cuda programs: a row after the other goes through all calls, loops as often as it wants to, in one launch") {
-    const counted_device guard;
+    const host::guarded_devices guard;
     for (const int threads : {1, 3})
         for (const index n : {index(1), index(7), index(20)}) {
             host::threads = {.of_row = threads, .rows = threads, .of_grid = 1};
@@ -119,7 +103,7 @@ TEST_CASE("cuda programs: a row after the other goes through all calls, loops as
 }
 TEST_CASE(
     "cuda programs: what is more than a kernel's arguments is several, also a loop, which the host then goes through") {
-    const counted_device guard;
+    const host::guarded_devices guard;
     constexpr index n = 5;
     constexpr int bytes = 1500;
     const cuda::device gpu;
@@ -152,7 +136,7 @@ TEST_CASE(
     for (const double x : cuda::copy_to_host(rows.x)) CHECK(x == 100);
 }
 TEST_CASE("cuda programs: products, other numbers of rows and the host's looks come in between") {
-    const counted_device guard;
+    const host::guarded_devices guard;
     const cuda::device gpu;
     const index n = 4;
     rows_to_count rows(gpu, n);
@@ -184,7 +168,7 @@ TEST_CASE("cuda programs: products, other numbers of rows and the host's looks c
     for (const double x : cuda::copy_to_host(rows.x)) CHECK(x == 32);
 }
 TEST_CASE("cuda programs: sums over rows are added once, in the end") {
-    const counted_device guard;
+    const host::guarded_devices guard;
     for (const bool programs : {true, false}) {
         const cuda::device gpu(0, {.programs = programs});
         const index n = 19;  // more than there are workers
@@ -208,7 +192,7 @@ TEST_CASE("cuda programs: sums over rows are added once, in the end") {
 }
 
 TEST_CASE("cuda programs: sums over other rows are added at once, and calls that do not fit the rows are refused") {
-    const counted_device guard;
+    const host::guarded_devices guard;
     const cuda::device gpu;
     cuda::tensor<double> to(gpu, {3}), x(gpu, {8});
     to.clear();
@@ -239,7 +223,7 @@ struct add_float {
 
 /// As bodies of several source files have kernels of their own, so have those of several types on the host.
 TEST_CASE("cuda programs: calls of several kernels are several programs, and their loops are the host's") {
-    const counted_device guard;
+    const host::guarded_devices guard;
     const cuda::device gpu;
     const index n = 4;
     rows_to_count rows(gpu, n);
@@ -264,7 +248,7 @@ TEST_CASE("cuda programs: calls of several kernels are several programs, and the
 
 /// What the programs are for. One launch a call is the reference.
 TEST_CASE("cuda programs: a layer's numbers are the same with and without, and a token takes few launches") {
-    const counted_device guard;
+    const host::guarded_devices guard;
     const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
                              fprnn::implicit{.tolerance = 1e-13});
     const fprnn::dims size{.d_in = 4, .d_inner = 6, .d_state = 3};

@@ -29,20 +29,6 @@ namespace cuda = fprnn::cuda;
 
 constexpr index classes = 5;
 
-/// A device whose memory the host cannot reach, and which has all of it back in the end.
-struct guarded_device {
-    guarded_device() {
-        fake::state = {};
-        fake::state.guarded = true;
-    }
-    ~guarded_device() {
-        CHECK(fake::state.memory.empty());
-        fake::state = {};
-    }
-    guarded_device(const guarded_device&) = delete;
-    guarded_device& operator=(const guarded_device&) = delete;
-};
-
 /// Some that decay and some that do not, of several stretches and of one number.
 parameter_tree<double> mixed() {
     constexpr fprnn::initialiser normal{fprnn::initialiser::rule::normal, 1.0, 0.0};
@@ -81,7 +67,7 @@ double difference(const parameter_tree<double>& a, const parameter_tree<double>&
 }
 
 TEST_CASE("cuda update: clipping and AdamW do what they do on the host, decaying what decays") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     for (const int threads : {1, 3})
         for (const double max_norm : {1.0, std::numeric_limits<double>::infinity()})
             // Squares that leave the range of double are no reason to stop: the gradient is not clipped.
@@ -99,7 +85,6 @@ TEST_CASE("cuda update: clipping and AdamW do what they do on the host, decaying
                 if (scale == 1)
                     CHECK(difference(got.optimiser.second_moment(), expected.optimiser.second_moment()) <= 1e-13);
             }
-    host::threads = {};
 }
 
 /// Logits are the rows of a table, the target of x is x + 1.
@@ -134,7 +119,7 @@ double most_apart(const parameter_tree<float>& a, const parameter_tree<float>& b
 }
 
 TEST_CASE("cuda update: a training's state is here when it is fetched, and in the end; before it is what it was") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     training_state<float> state(table(), small(8)), expected = state, halfway = state;
     fprnn::train(lookup{}, expected, small(8), successor, go_on);
     const auto result = fprnn::train(
@@ -166,7 +151,7 @@ TEST_CASE("cuda update: a training's state is here when it is fetched, and in th
 }
 
 TEST_CASE("cuda update: an observer that stops or throws leaves a whole step") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     training_state<float> state(table(), small(8));
     const auto stop = fprnn::train(
         lookup{}, state, small(8), successor, [](const training_step& s) { return s.step < 2; }, cuda::device());
@@ -186,7 +171,7 @@ TEST_CASE("cuda update: an observer that stops or throws leaves a whole step") {
 }
 
 TEST_CASE("cuda update: numbers that are not finite end a training as they do on the host") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     constexpr float infinity = std::numeric_limits<float>::infinity();
     // A loss; a parameter after its update.
     struct {
@@ -221,7 +206,7 @@ struct spoilt {
 };
 
 TEST_CASE("cuda update: a gradient that is not finite is named, and nothing is updated") {
-    const guarded_device guard;
+    const host::guarded_devices guard;
     training_state<float> state(table(), small(6)), here = state;
     const auto result = fprnn::train(spoilt{}, state, small(6), successor, go_on, cuda::device());
     const auto expected = fprnn::train(spoilt{}, here, small(6), successor, go_on);

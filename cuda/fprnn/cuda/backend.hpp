@@ -5,6 +5,7 @@
 #include <fprnn/cuda/recorder.hpp>
 #include <fprnn/cuda/selective_scan.hpp>
 #include <fprnn/cuda/tensor.hpp>
+#include <fprnn/program/bodies.hpp>
 #include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <algorithm>
@@ -70,17 +71,6 @@ private:
     allocation memory_;
 };
 
-template <class T>
-struct copy_row {
-    index channels;
-    const T* from;
-    T* to;
-
-    template <class Team>
-    FPRNN_BOTH void row(index, index) const {
-        Team::each(channels, [&](auto lane) { lane.store(to, lane.load(from)); });
-    }
-};
 template <class T>
 struct fill_row {
     index channels;
@@ -183,7 +173,7 @@ inline void device::repeat(index n, const T* running, const Calls& calls) const 
 template <class T>
 inline void device::copy(index n, const std::type_identity_t<T>* from, T* to) const {
     if (n == 0) return;
-    if (recording()) return row<T>(detail::copy_row<T>{n, from, to});
+    if (recording()) return row<T>(body::copy<T>{n, {from, 0}, {to, 0}});
     const index bytes = checked_product(n, sizeof(T), "cuda: copy");
     const detail::current_gpu current(gpu());
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, stream()),
