@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fake_blas.hpp"
+#include "host_row.hpp"
 #include "host_row_team.hpp"
 #include "host_selective_scan.hpp"
 
@@ -14,15 +15,6 @@
 
 /// cuda::device on threads of the host: kernels run their bodies there, several rows at a time, as blocks of a GPU do.
 namespace host {
-
-/// How many threads execute a row, how many rows are executed at a time, and how many threads execute one long row.
-struct parallelism {
-    int of_row = 1, rows = 1, of_grid = 1;
-};
-inline parallelism threads;
-
-/// Kernels that have been started.
-inline int launches = 0;
 
 /// While it lives, devices have memory that the host cannot reach, all of which is back in the end.
 class guarded_devices {
@@ -42,29 +34,6 @@ public:
     guarded_devices& operator=(const guarded_devices&) = delete;
 };
 
-/// All threads of a launch execute one row.
-template <class T>
-class grid {
-public:
-    template <class Body>
-    static void run(const Body& body) {
-        if (threads.of_grid == 1) return body();
-        std::vector<std::jthread> running;
-        for (int rank = 0; rank < threads.of_grid; ++rank)
-            running.emplace_back([&, rank] {
-                rank_ = rank;
-                body();
-            });
-    }
-    template <class Body>
-    static void each(fprnn::index channels, Body&& body) {
-        for (fprnn::index i = rank_; i < channels; i += threads.of_grid) body(fprnn::scalar_lane<T>{i});
-    }
-
-private:
-    static inline thread_local int rank_ = 0;
-};
-
 }  // namespace host
 
 namespace fprnn::cuda::detail {
@@ -73,11 +42,6 @@ template <class T>
 struct row_team {
     using type = host::row_team<T>;
 };
-
-inline void start() {
-    ++host::launches;
-    check(fake::state.result("cudaLaunchKernelEx"), "cudaLaunchKernelEx");
-}
 
 template <class T, class Body>
 void start_rows(const device&, index n, index workers, const Body& body) {
@@ -92,13 +56,6 @@ void start_rows(const device&, index n, index workers, const Body& body) {
                 team::once([] {});
             }
     });
-}
-
-template <class T, class Body>
-void start_row(const device&, const Body& body) {
-    start();
-    const fake::reach all;
-    host::grid<T>::run([&] { body.template row<host::grid<T>>(0, 0); });
 }
 
 /// A team's share of one long row.

@@ -17,23 +17,23 @@ class row_team {
 public:
     /// body() on all threads of a team.
     template <class Body>
-    static void run(int threads, const Body& body) {
-        run_all(1, threads, [&](int) { body(); });
+    static void run(int of_row, const Body& body) {
+        run_all(1, of_row, [&](int) { body(); });
     }
     /// body(team) on all threads of several teams at a time.
     template <class Body>
-    static void run_all(int teams, int threads, const Body& body) {
+    static void run_all(int teams, int of_row, const Body& body) {
         std::vector<std::unique_ptr<crew>> crews;
         std::vector<std::jthread> running;
-        if (teams == 1 && threads == 1) {
+        if (teams == 1 && of_row == 1) {
             crew alone(1);
             crew_ = &alone;
             rank_ = 0;
             return body(0);
         }
         for (int t = 0; t < teams; ++t) {
-            crews.push_back(std::make_unique<crew>(threads));
-            for (int rank = 0; rank < threads; ++rank)
+            crews.push_back(std::make_unique<crew>(of_row));
+            for (int rank = 0; rank < of_row; ++rank)
                 running.emplace_back([&body, t, rank, all = crews.back().get()] {
                     crew_ = all;
                     rank_ = rank;

@@ -1,15 +1,15 @@
 #pragma once
 
-#include "fake_runtime.hpp"
+#include "host_row.hpp"
 #include "host_team.hpp"
 
 #include <fprnn/cuda/selective_scan.hpp>
 
-/// The selective scan's kernel on threads of the host.
+/// The selective scan's kernels on threads of the host.
 namespace host {
 
-/// How often it has been started.
-inline int selective_scans = 0;
+/// How often they have been started.
+inline int selective_scans = 0, selective_scans_back = 0;
 
 }  // namespace host
 
@@ -20,15 +20,30 @@ template <>
 inline constexpr int selective_scan_threads<float> = 8;
 template <>
 inline constexpr int selective_scan_threads<double> = 5;
+template <>
+inline constexpr int selective_scan_back_threads<float> = 4;
+template <>
+inline constexpr int selective_scan_back_threads<double> = 3;
 
-template <int Threads, int N, int Items, class T, class S>
-void selective_scan_start(const device&, index tiles, const selective_scan_sequences<T, S>& s) {
-    ++host::selective_scans;
-    check(fake::state.result("cudaLaunchKernelEx"), "cudaLaunchKernelEx");
+template <class Body>
+void on_a_team(int threads, std::size_t shared_bytes, index tiles, const Body& body) {
+    start();
     const fake::reach all;
-    host::launch(1, Threads, selective_scan_shared_bytes<S, N, Items>, [&](const host::team& team) {
-        for (index tile = 0; tile < tiles; ++tile) selective_scan_tile<Threads, N, Items>(team, tile, s);
+    host::launch(1, threads, shared_bytes, [&](const host::team& team) {
+        for (index tile = 0; tile < tiles; ++tile) body(team, tile);
     });
+}
+template <int Threads, int N, int Items, class Sequences>
+void selective_scan_start(const device&, index tiles, const Sequences& s) {
+    ++host::selective_scans;
+    on_a_team(Threads, selective_scan_shared_bytes<typename Sequences::state, N, Items>, tiles,
+              [&](const host::team& team, index tile) { selective_scan_tile<Threads, N, Items>(team, tile, s); });
+}
+template <int Threads, int N, int Items, class T, class S, update Update>
+void selective_scan_back_start(const device&, index tiles, const selective_scan_adjoint<T, S, Update>& s) {
+    ++host::selective_scans_back;
+    on_a_team(Threads, selective_scan_back_shared_bytes<S, Threads, N, Items>, tiles,
+              [&](const host::team& team, index tile) { selective_scan_back_tile<Threads, N, Items>(team, tile, s); });
 }
 
 }  // namespace fprnn::cuda::detail

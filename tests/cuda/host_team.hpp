@@ -40,7 +40,7 @@ static_assert(fprnn::cuda::team<team>);
 
 /// What a launch is to a GPU: body(team) on every thread of every block, all at the same time.
 template <class Body>
-void launch(int blocks, int threads, std::size_t shared_bytes, const Body& body) {
+void launch(int blocks, int of_block, std::size_t shared_bytes, const Body& body) {
     struct block {
         std::unique_ptr<std::max_align_t[]> shared;
         std::barrier<> all;
@@ -50,10 +50,10 @@ void launch(int blocks, int threads, std::size_t shared_bytes, const Body& body)
     for (int b = 0; b < blocks; ++b) {
         const std::size_t units = shared_bytes / sizeof(std::max_align_t) + 1;
         memory.push_back(std::unique_ptr<block>(
-            new block{std::unique_ptr<std::max_align_t[]>(new std::max_align_t[units]), std::barrier<>(threads)}));
-        for (int rank = 0; rank < threads; ++rank)
-            running.emplace_back([&body, rank, threads, m = memory.back().get()] {
-                body(team(rank, threads, m->shared.get(), m->all));
+            new block{std::unique_ptr<std::max_align_t[]>(new std::max_align_t[units]), std::barrier<>(of_block)}));
+        for (int rank = 0; rank < of_block; ++rank)
+            running.emplace_back([&body, rank, of_block, m = memory.back().get()] {
+                body(team(rank, of_block, m->shared.get(), m->all));
             });
     }
 }

@@ -5,6 +5,7 @@
 #include "layer_check.hpp"
 
 #include <string>
+#include <utility>
 
 namespace {
 
@@ -32,16 +33,27 @@ TEST_CASE("cuda layer: Mamba, which has no iterations, is equivalent to the CPU'
 }
 TEST_CASE("cuda layer: a selective scan is the kernel of its own, unless a thread has no registers for its states") {
     const host::guarded_devices gpu;
-    const auto scans = [](const chunked& schedule, index states) {
-        const int before = host::selective_scans;
-        check_equivalent(fprnn::models::fp_mamba<1>(), schedule, fprnn::implicit{}, {3, 5, 4}, 6, states);
-        return host::selective_scans - before;
+    const auto count = [](const auto& expression, const chunked& schedule, index states) {
+        host::selective_scans = host::selective_scans_back = 0;
+        check_equivalent(expression, schedule, fprnn::implicit{.ell_max = 7}, {3, 5, 4}, 6, states);
+        return std::pair{host::selective_scans, host::selective_scans_back};
     };
-    const chunked whole = fprnn::parallel({.tolerance = 1e-6, .ell_max = 9});
-    CHECK(scans(whole, 3) > 2);
-    CHECK(scans(whole, 32) > 2);
-    CHECK(scans(whole, 33) == 0);
-    CHECK(scans({.length = 1}, 3) == 0);  // a token is opened
+    const chunked whole = fprnn::parallel({.tolerance = 1e-14, .ell_max = 9});
+    // b and c see y_{t−1}, so that the adjoint's iterations go through everything, and once more in the end.
+    const auto fp_mamba = fprnn::models::fp_mamba<1>();
+    CHECK(count(fp_mamba, whole, 3) == std::pair{9, 8});
+    CHECK(count(fp_mamba, whole, 17) == std::pair{9, 0});
+    CHECK(count(fp_mamba, whole, 33) == std::pair{0, 0});
+    CHECK(count(fp_mamba, {.length = 1}, 3) == std::pair{0, 0});  // a token is opened
+
+    using namespace fprnn::symbols;
+    const auto b = linear<"b", fprnn::d_state>(in);
+    const auto c = linear<"c", fprnn::d_state>(in);
+    const auto Q = fprnn::householder<1, "Q">(cat(in, shift(prev)));
+    const auto mixed = Q * linear<"x">(in) + (I - Q) * prev;
+    const auto of_input =
+        fixed_point(layer_norm<"norm">(selective_scan<"ssm">(softplus(affine<"delta">(in)), b, c, mixed)));
+    CHECK(count(of_input, whole, 3) == std::pair{9 + 7, 1});
 }
 TEST_CASE(
     "cuda layer: rows and channels are executed by several threads at a time, which share nothing but what they say") {

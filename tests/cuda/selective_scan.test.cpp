@@ -7,6 +7,9 @@
 
 #include <ops/checks.hpp>
 
+#include <string>
+#include <utility>
+
 namespace {
 
 using checks::random;
@@ -57,17 +60,15 @@ TEST_CASE("cuda selective scan: skip, gate and softplus reach the kernel") {
     CHECK(checks::ulps(got, expected) <= 2);
 }
 
-TEST_CASE("cuda selective scan: whichever call fails, its name is in the error, and no memory is left behind") {
-    fake::state = {};
-    const cuda::device gpu;
-    const auto x = copy(gpu, random<float>({1, 5, 3}, 1)), omega = copy(gpu, random<float>({2, 3}, 2)),
-               b = copy(gpu, random<float>({1, 5, 2}, 3));
+/// Lets call after call of CUDA fail, of which there are `calls` or more.
+template <class Operation>
+void check_failures(const Operation& operation, int calls) {
     const auto before = fake::state.memory.size();
     int call = 0;
     for (;; ++call) {
         fake::state.calls = 0, fake::state.failing = call, fake::state.failed.clear();
         try {
-            (void)cuda::selective_scan(x, omega, b, b, x);
+            operation();
             break;
         } catch (const cuda::error& e) {
             INFO(e.what());
@@ -76,7 +77,72 @@ TEST_CASE("cuda selective scan: whichever call fails, its name is in the error, 
         CHECK(fake::state.memory.size() == before);
     }
     CHECK(fake::state.failed.empty());
-    CHECK(call >= 2);  // y and H
+    CHECK(call >= calls);
+}
+
+/// What the adjoint adds to cotangents that were there, or writes over them.
+template <fprnn::update Update = fprnn::update::accumulate, class T = float>
+void check_back(const shape& s, index N, bool carries) {
+    INFO(s.to_string(), ", N = ", N);
+    const cuda::device gpu;
+    const auto delta = random<T>(s, 1, 0.3, 0.5), u = random<T>(s, 2), omega = random<T>({N, s[2]}, 3, 0.3),
+               y_bar = random<T>(s, 7);
+    const auto b = random<T>({s[0], s[1], N}, 4), c = random<T>({s[0], s[1], N}, 5);
+    const auto H = carries ? random<T>({s[0], N, s[2]}, 6) : tensor<T>(),
+               H_bar = carries ? random<T>({s[0], N, s[2]}, 8) : tensor<T>();
+    fprnn::selective_scan_cotangents<T> expected(s, N);
+    for (tensor<T>* x : {&expected.delta, &expected.omega, &expected.b, &expected.c, &expected.u, &expected.H})
+        x->fill(T(0.25));
+    cuda::selective_scan_cotangents<T> got(gpu, s, N);
+    for (auto [to, from] : {std::pair{&got.delta, &expected.delta},
+                            {&got.omega, &expected.omega},
+                            {&got.b, &expected.b},
+                            {&got.c, &expected.c},
+                            {&got.u, &expected.u},
+                            {&got.H, &expected.H}})
+        *to = copy(gpu, *from);
+    if (Update == fprnn::update::overwrite) expected = {s, N};
+    fprnn::selective_scan_back(delta, omega, b, c, u, H, y_bar, H_bar, expected);
+    const auto there = [&](const tensor<T>& x) { return x.empty() ? cuda::tensor<T>() : copy(gpu, x); };
+    cuda::selective_scan_back<Update>(copy(gpu, delta), copy(gpu, omega), copy(gpu, b), copy(gpu, c), copy(gpu, u),
+                                      there(H), copy(gpu, y_bar), there(H_bar), got);
+    CHECK(checks::ulps(copy_to_host(got.delta), expected.delta) <= 16);
+    CHECK(checks::ulps(copy_to_host(got.omega), expected.omega) <= 16);
+    CHECK(checks::ulps(copy_to_host(got.b), expected.b) <= 16);
+    CHECK(checks::ulps(copy_to_host(got.c), expected.c) <= 16);
+    CHECK(checks::ulps(copy_to_host(got.u), expected.u) <= 16);
+    CHECK(checks::ulps(copy_to_host(got.H), expected.H) <= 16);
+}
+
+TEST_CASE(
+    "cuda selective scan: the adjoint is equivalent to the host's, accumulates or overwrites, and leaves no memory") {
+    fake::state = {};
+    constexpr auto overwrite = fprnn::update::overwrite;
+    for (index N : {1, 4, 5, 16, 17, 32}) check_back({2, 9, 11}, N, N % 2 == 0);
+    for (index N : {3, 8, 16}) check_back<overwrite, double>({1, 6, 7}, N, N % 2 == 0);
+    for (const shape& s : {shape{2, 0, 3}, shape{0, 3, 3}, shape{2, 3, 0}}) {
+        check_back(s, 4, true);
+        check_back<overwrite>(s, 4, true);
+    }
+    check_back<overwrite>({2, 3, 3}, 0, false);
+    CHECK(fake::state.memory.empty());
+}
+
+TEST_CASE("cuda selective scan: whichever call of the adjoint fails, its name is in the error, and no memory is left") {
+    fake::state = {};
+    const cuda::device gpu;
+    const auto x = copy(gpu, random<float>({1, 5, 3}, 1)), omega = copy(gpu, random<float>({2, 3}, 2)),
+               b = copy(gpu, random<float>({1, 5, 2}, 3));
+    cuda::selective_scan_cotangents<float> into(gpu, {1, 5, 3}, 2);
+    check_failures([&] { cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into); }, 9);
+}
+
+TEST_CASE("cuda selective scan: whichever call fails, its name is in the error, and no memory is left behind") {
+    fake::state = {};
+    const cuda::device gpu;
+    const auto x = copy(gpu, random<float>({1, 5, 3}, 1)), omega = copy(gpu, random<float>({2, 3}, 2)),
+               b = copy(gpu, random<float>({1, 5, 2}, 3));
+    check_failures([&] { (void)cuda::selective_scan(x, omega, b, b, x); }, 3);  // y, H and the kernel
 }
 
 TEST_CASE("cuda selective scan: shapes that do not match, too many states and several devices are named") {
@@ -100,6 +166,18 @@ TEST_CASE("cuda selective scan: shapes that do not match, too many states and se
     says("selective_scan: gate is [4,8,15] but u is [4,8,16]", x, omega, b, b, x, {}, {.gate = &wrong});
     says("selective_scan: N = 65 states, at most 64 fit the registers of a thread", x, on(gpu, {65, 16}),
          on(gpu, {4, 8, 65}), on(gpu, {4, 8, 65}), x);
+    cuda::selective_scan_cotangents<float> into(gpu, {4, 8, 16}, 2), narrow(gpu, {4, 8, 15}, 2);
+    const auto back_says = [&](const char* what, const auto& y_bar, const auto& H_bar, auto& to) {
+        CHECK_THROWS_WITH_AS(cuda::selective_scan_back(x, omega, b, b, x, {}, y_bar, H_bar, to), what, argument_error);
+    };
+    back_says("selective_scan_back: u is [4,8,16] but y_bar is [4,8,15]", wrong, cuda::tensor<float>(), into);
+    back_says("selective_scan_back: H_bar must be [4,2,16], got [4,8,15]", x, wrong, into);
+    back_says("selective_scan_back: u is [4,8,16] but into.delta is [4,8,15]", x, cuda::tensor<float>(), narrow);
+    into.H = on(other, {4, 2, 16});
+    back_says("selective_scan_back: into.H is on GPU 1 but u is on GPU 0", x, cuda::tensor<float>(), into);
+    CHECK_THROWS_WITH_AS(
+        cuda::selective_scan_back(x, on(gpu, {33, 16}), on(gpu, {4, 8, 33}), on(gpu, {4, 8, 33}), x, {}, x, {}, into),
+        "selective_scan_back: N = 33 states, at most 32 fit the registers of a thread", argument_error);
     says("selective_scan: b is on GPU 1 but u is on GPU 0", x, omega, on(other, {4, 8, 2}), b, x);
 }
 

@@ -46,6 +46,44 @@ void check_equivalent(const shape& s, index N) {
     CHECK((y.empty() || std::memcmp(y.data(), y_again.data(), static_cast<std::size_t>(y.size()) * sizeof(T)) == 0));
 }
 
+template <class T>
+void check_back(const shape& s, index N) {
+    INFO(s.to_string(), ", N = ", N);
+    const cuda::device gpu;
+    auto delta = random<T>(s, 1);
+    for (T& x : delta) x = std::abs(x);
+    const auto u = random<T>(s, 2), omega = random<T>({N, s[2]}, 3, 0.3), y_bar = random<T>(s, 7);
+    const auto b = random<T>({s[0], s[1], N}, 4), c = random<T>({s[0], s[1], N}, 5), H = random<T>({s[0], N, s[2]}, 6),
+               H_bar = random<T>({s[0], N, s[2]}, 8);
+    fprnn::selective_scan_cotangents<T> expected(s, N);
+    fprnn::selective_scan_back(delta, omega, b, c, u, H, y_bar, H_bar, expected);
+    const auto run = [&] {
+        cuda::selective_scan_cotangents<T> into(gpu, s, N);
+        cuda::selective_scan_back(copy(gpu, delta), copy(gpu, omega), copy(gpu, b), copy(gpu, c), copy(gpu, u),
+                                  copy(gpu, H), copy(gpu, y_bar), copy(gpu, H_bar), into);
+        return into;
+    };
+    const auto got = run(), again = run();
+    const auto omega_bar = copy_to_host(got.omega), omega_again = copy_to_host(again.omega);
+    CHECK(near(copy_to_host(got.delta), expected.delta));
+    CHECK(near(omega_bar, expected.omega));
+    CHECK(near(copy_to_host(got.b), expected.b));
+    CHECK(near(copy_to_host(got.c), expected.c));
+    CHECK(near(copy_to_host(got.u), expected.u));
+    CHECK(near(copy_to_host(got.H), expected.H));
+    CHECK(std::memcmp(omega_bar.data(), omega_again.data(), static_cast<std::size_t>(omega.size()) * sizeof(T)) == 0);
+}
+
+TEST_CASE("cuda selective scan: the adjoint is equivalent to the host's, with the same bits every time") {
+    for (index N : {1, 4, 7, 16, 32}) {
+        check_back<float>({2, 19, 5}, N);
+        check_back<float>({3, 64, 300}, N);
+    }
+    for (index N : {1, 8, 16}) check_back<double>({2, 21, 130}, N);
+    check_back<float>({2, 0, 5}, 4);
+    check_back<float>({0, 3, 5}, 4);
+}
+
 TEST_CASE("cuda selective scan: it is equivalent to the host's, with the same bits every time") {
     for (index N : {1, 4, 7, 16, 33, 64}) {
         check_equivalent<float>({2, 19, 5}, N);

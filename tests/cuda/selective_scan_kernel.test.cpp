@@ -85,12 +85,33 @@ struct problem {
                                                      .softplus = false,
                                                      .y = y.data(),
                                                      .carry_out = H.data()};
+        run<Threads, Most, Items>(s);
+        CHECK(checks::ulps(y, time_major(expected.y)) <= 2);
+        CHECK(checks::ulps(H, expected.H) <= 2);
+    }
+    /// What iterations need of the adjoint, from the cotangent H_{T−1} = carry.
+    template <int Threads, int Most, int Items>
+    void check_input_adjoint() const {
+        const auto y_bar = random<T>(u.shape(), 9), u_bar = random<T>(u.shape(), 10);
+        fprnn::selective_scan_cotangents<T> back(u.shape(), N);
+        back.u = u_bar;
+        fprnn::selective_scan_back(delta, omega, b, c, u, {}, y_bar, carry, back);
+        const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), y_bar_ = time_major(y_bar);
+        tensor<T> to = time_major(u_bar), H_bar = carry;
+        cuda::selective_scan_input_adjoint<T, T> s{};
+        s.sequences = B, s.tokens = tokens, s.channels = D, s.states = N, s.sequence_rows = 1, s.token_rows = B;
+        s.omega = omega.data(), s.delta = delta_.data(), s.b = c_.data(), s.c = b_.data(), s.u = y_bar_.data();
+        s.y = to.data(), s.carry_in = s.carry_out = H_bar.data();
+        run<Threads, Most, Items>(s);
+        CHECK(checks::ulps(to, time_major(back.u)) <= 4);
+        CHECK(checks::ulps(H_bar, back.H) <= 4);
+    }
+    template <int Threads, int Most, int Items, class Sequences>
+    static void run(const Sequences& s) {
         const index tiles = cuda::selective_scan_tiles(s, Threads);
         host::launch(1, Threads, cuda::selective_scan_shared_bytes<T, Most, Items>, [&](const host::team& team) {
             for (index tile = 0; tile < tiles; ++tile) cuda::selective_scan_tile<Threads, Most, Items>(team, tile, s);
         });
-        CHECK(checks::ulps(y, time_major(expected.y)) <= 2);
-        CHECK(checks::ulps(H, expected.H) <= 2);
     }
     template <int Threads, int Most, int Items>
     void check() const {
@@ -115,10 +136,7 @@ struct problem {
             .y = y.data(),
             .carry_out = H.data(),
         };
-        const index tiles = cuda::selective_scan_tiles(s, Threads);
-        host::launch(1, Threads, cuda::selective_scan_shared_bytes<T, Most, Items>, [&](const host::team& team) {
-            for (index tile = 0; tile < tiles; ++tile) cuda::selective_scan_tile<Threads, Most, Items>(team, tile, s);
-        });
+        run<Threads, Most, Items>(s);
         CHECK(checks::ulps(y, expected.y) <= 2);
         CHECK(checks::ulps(H, expected.H) <= 2);
     }
@@ -143,6 +161,15 @@ TEST_CASE_TEMPLATE("cuda selective scan: sequences may lie side by side, and sta
                    double) {
     for (const shape& s : {shape{1, 1, 1}, shape{3, 17, 8}, shape{2, 8, 9}})
         for (index N : {1, 3, 4}) problem<T>(s, N, {.carry = true}).template check_time_major<3, 4, 4>();
+}
+
+TEST_CASE_TEMPLATE("cuda selective scan: from the last token to the first it is the input's adjoint", T, float,
+                   double) {
+    for (const shape& s : {shape{1, 1, 1}, shape{3, 17, 8}, shape{2, 8, 9}, shape{2, 0, 3}})
+        for (index N : {1, 3, 4}) {
+            problem<T>(s, N, {.carry = true}).template check_input_adjoint<3, 4, 4>();
+            problem<T>(s, N, {.carry = true}).template check_input_adjoint<8, 4, 8>();
+        }
 }
 
 TEST_CASE("cuda selective scan: softplus, skip and gate are fused where they are asked for") {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/cuda/backend.hpp>
-#include <fprnn/cuda/launch.cuh>
+#include <fprnn/cuda/row.cuh>
 #include <fprnn/cuda/row_block.cuh>
 #include <fprnn/cuda/selective_scan.cuh>
 #include <fprnn/cuda/tokens.hpp>
@@ -12,22 +12,9 @@
 
 namespace fprnn::cuda::detail {
 
-inline constexpr int row_threads = 128;
-
 template <class T>
 struct row_team {
     using type = row_block<T, row_threads>;
-};
-
-/// All threads of a launch execute one row; a thread owns the channels i, i + threads, … of every array of the row.
-template <class T>
-struct grid {
-    template <class Body>
-    __device__ static void each(index channels, Body&& body) {
-        const index threads = index(gridDim.x) * blockDim.x;
-        for (index i = index(blockIdx.x) * blockDim.x + threadIdx.x; i < channels; i += threads)
-            body(scalar_lane<T>{i});
-    }
 };
 
 template <class T, class Body>
@@ -39,18 +26,8 @@ __global__ void __launch_bounds__(row_threads) rows_kernel(index n, Body body) {
 }
 
 template <class T, class Body>
-__global__ void __launch_bounds__(row_threads) row_kernel(Body body) {
-    body.template row<grid<T>>(0, 0);
-}
-
-template <class T, class Body>
 void start_rows(const device& d, index n, index workers, const Body& body) {
     launch(d, "rows", rows_kernel<T, Body>, workers, {row_threads, 0}, n, body);
-}
-
-template <class T, class Body>
-void start_row(const device& d, const Body& body) {
-    launch(d, "row", row_kernel<T, Body>, index(16) * d.multiprocessors(), {row_threads, 0}, body);
 }
 
 /// Where a block is in its program, for bodies of one long row.

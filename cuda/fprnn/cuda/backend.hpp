@@ -3,6 +3,7 @@
 #include <fprnn/cuda/blas.hpp>
 #include <fprnn/cuda/parameters.hpp>
 #include <fprnn/cuda/recorder.hpp>
+#include <fprnn/cuda/row.hpp>
 #include <fprnn/cuda/selective_scan.hpp>
 #include <fprnn/cuda/tensor.hpp>
 #include <fprnn/program/bodies.hpp>
@@ -23,40 +24,82 @@ namespace detail {
 /// backend.cuh, threads of the host in tests.
 template <class T, class Body>
 void start_rows(const device& d, index n, index workers, const Body& body);
-/// Starts body.row<Team>(0, 0), whose channels go over all threads of the device.
-template <class T, class Body>
-void start_row(const device& d, const Body& body);
 
 /// Starts rows of bodies that have a kernel of their own, of more than a team a row. Says whether they have.
 template <class T, class Body>
 bool start_kernel(const device&, index, const Body&) {
     return false;
 }
-/// Of whole rows, whose states fit the registers of a thread.                  (docs/decisions/0013-selective-scan-on-a-gpu.md)
+/// Selective scans of sequences that lie side by side, whose states fit the registers of a thread.   (docs/decisions/0013-selective-scan-on-a-gpu.md)
+/// Their bodies differ in what is there beside the input and b.
+template <class T, class Body, class... Rows>
+bool is_dense(index n, const Body& scan, const Rows&... of_channels) {
+    const auto& [tokens, N, D, stride, state_stride] = scan.shape;
+    return scan.delta.stride == D && ((of_channels.stride == D) && ...) && scan.b.stride == N && scan.c.stride == N &&
+           stride == n * D && state_stride == n * N;
+}
+template <class T, class Body>
+selective_scan_sequences<T, T> sequences_of(index n, const Body& scan) {
+    selective_scan_sequences<T, T> s{};
+    s.sequences = n, s.tokens = scan.shape.tokens, s.channels = scan.shape.channels, s.states = scan.shape.states;
+    s.sequence_rows = 1, s.token_rows = n;
+    s.A = scan.A, s.delta = scan.delta.data, s.b = scan.b.data, s.c = scan.c.data;
+    return s;
+}
 template <class T>
 bool start_kernel(const device& d, index n, const body::selective_scan<T>& scan) {
+    const index N = scan.shape.states, one = N * scan.shape.channels;
+    if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != one || N > max_states<T>) return false;
+    auto s = sequences_of<T>(n, scan);
+    s.u = scan.u.data, s.y = scan.y.data;
+    s.carry_in = s.carry_out = scan.H.data;
+    selective_scan_launch(d, s);
+    return true;
+}
+template <class T>
+bool start_kernel(const device& d, index n, const body::selective_scan_back_input<T>& scan) {
+    const index N = scan.shape.states, one = N * scan.shape.channels;
+    if (!is_dense<T>(n, scan, scan.y_bar, scan.u_bar) || scan.H_bar.stride != one || N > max_states<T>) return false;
+    selective_scan_input_adjoint<T, T> s{sequences_of<T>(n, scan)};
+    std::swap(s.b, s.c);
+    s.u = scan.y_bar.data, s.y = scan.u_bar.data;
+    s.carry_in = s.carry_out = scan.H_bar.data;
+    selective_scan_launch(d, s);
+    return true;
+}
+/// A single token's states need not be recomputed.
+template <class T>
+bool start_kernel(const device& d, index n, const body::selective_scan_back<T>& scan) {
     const auto& [tokens, N, D, stride, state_stride] = scan.shape;
-    const bool dense = scan.delta.stride == D && scan.u.stride == D && scan.y.stride == D && scan.b.stride == N &&
-                       scan.c.stride == N && scan.H.stride == N * D && stride == n * D && state_stride == n * N;
-    if (!dense || N > max_states<T>) return false;
-    selective_scan_launch<selective_scan_threads<T>>(d, selective_scan_sequences<T, T>{.sequences = n,
-                                                                                       .tokens = tokens,
-                                                                                       .channels = D,
-                                                                                       .states = N,
-                                                                                       .sequence_rows = 1,
-                                                                                       .token_rows = n,
-                                                                                       .A = scan.A,
-                                                                                       .delta = scan.delta.data,
-                                                                                       .omega = nullptr,
-                                                                                       .b = scan.b.data,
-                                                                                       .c = scan.c.data,
-                                                                                       .u = scan.u.data,
-                                                                                       .carry_in = scan.H.data,
-                                                                                       .skip = nullptr,
-                                                                                       .gate = nullptr,
-                                                                                       .softplus = false,
-                                                                                       .y = scan.y.data,
-                                                                                       .carry_out = scan.H.data});
+    const auto fits = [](const strided<T>& bar, index width) { return !bar.data || bar.stride == width; };
+    if (tokens < 2 || N > max_back_states<T> || !is_dense<T>(n, scan, scan.u, scan.y_bar) || scan.H.stride != N * D ||
+        scan.H_bar.stride != N * D || !fits(scan.delta_bar, D) || !fits(scan.u_bar, D) || !fits(scan.b_bar, N) ||
+        !fits(scan.c_bar, N) || (scan.A_bar.rows.data && !scan.A_bar.of_worker))
+        return false;
+    selective_scan_back_launch(d,
+                               selective_scan_adjoint<T, T, update::accumulate>{.sequences = n,
+                                                                                .workers = d.workers(n),
+                                                                                .tokens = tokens,
+                                                                                .channels = D,
+                                                                                .states = N,
+                                                                                .sequence_rows = 1,
+                                                                                .token_rows = n,
+                                                                                .A = scan.A,
+                                                                                .delta = scan.delta.data,
+                                                                                .omega = nullptr,
+                                                                                .b = scan.b.data,
+                                                                                .c = scan.c.data,
+                                                                                .u = scan.u.data,
+                                                                                .carry_in = scan.H.data,
+                                                                                .y_bar = scan.y_bar.data,
+                                                                                .scratch = nullptr,
+                                                                                .H_bar = scan.H_bar.data,
+                                                                                .delta_bar = scan.delta_bar.data,
+                                                                                .u_bar = scan.u_bar.data,
+                                                                                .A_bar = scan.A_bar.rows.data,
+                                                                                .b_bar = nullptr,
+                                                                                .c_bar = nullptr},
+                               scan.b_bar.data, scan.c_bar.data);
     return true;
 }
 
@@ -100,7 +143,7 @@ public:
         d.clear(sums_->data(), checked_product(workers_ * width, sizeof(T), "cuda: sums"));
     }
     void finish() {
-        if (sums_) start_row<T>(device_, add_workers<T>{width_, workers_, sums_->data(), to_});
+        if (sums_) start_row<T>(device_, add_parts<T>{width_, workers_, sums_->data(), to_});
     }
 
 private:

@@ -4,6 +4,7 @@
 #include <fprnn/core/tensor.hpp>
 #include <fprnn/cuda/device.hpp>
 #include <fprnn/cuda/program.hpp>
+#include <fprnn/cuda/row.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -35,23 +36,6 @@ template <class T>
 [[gnu::always_inline]] inline code code_of_while(const device& d);
 template <class T>
 [[gnu::always_inline]] inline code code_of_back(const device& d);
-
-/// to += Σ of what the workers have, the first of them first.
-template <class T>
-struct add_workers {
-    index channels, workers;
-    const T* sums;
-    T* to;
-
-    template <class Team>
-    FPRNN_BOTH void row(index, index) const {
-        Team::each(channels, [&](auto lane) {
-            T sum = lane.load(to);
-            for (index w = 0; w < workers; ++w) sum += lane.load(sums + w * channels);
-            lane.store(to, sum);
-        });
-    }
-};
 
 /// Writes down what is called for `rows` rows, and starts it as programs when somebody needs to know that it has happened.
 class recorder final : public pending {
@@ -133,8 +117,8 @@ public:
             if (s.to == to && s.width == width) return static_cast<T*>(s.memory.data());
         const index bytes = checked_product(device_.workers(rows_) * width, sizeof(T), "cuda: sums");
         sums_.push_back({to, width, device_.allocate(bytes), [](const device& d, index workers, const sum& s) {
-                             d.template row<T>(add_workers<T>{s.width, workers, static_cast<const T*>(s.memory.data()),
-                                                              static_cast<T*>(s.to)});
+                             d.template row<T>(add_parts<T>{s.width, workers, static_cast<const T*>(s.memory.data()),
+                                                            static_cast<T*>(s.to)});
                          }});
         device_.clear_now(sums_.back().memory.data(), bytes);
         return static_cast<T*>(sums_.back().memory.data());

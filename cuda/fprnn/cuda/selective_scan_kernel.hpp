@@ -16,6 +16,9 @@ namespace fprnn::cuda {
 /// Token t of sequence s is row s sequence_rows + t token_rows of all arrays. `A` is exp(ω) where that is at hand, and ω then null.
 template <class T, class S>
 struct selective_scan_sequences {
+    using number = T;
+    using state = S;
+    static constexpr bool is_adjoint = false;
     index sequences, tokens, channels, states;
     index sequence_rows, token_rows;
     const T *A, *delta, *omega, *b, *c, *u, *carry_in, *skip, *gate;
@@ -23,9 +26,16 @@ struct selective_scan_sequences {
     T *y, *carry_out;
 };
 
-/// Teams of `threads` take that many neighbouring channels of a sequence each: so many tiles.
+/// What the adjoint's iterations need: Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,  Ḣ_{t−1} = λ_t ⊙ Ḣ_t. Read from the last token to the first
+/// it is a scan like the other, with c in the place of b, ȳ of u, ū of y, Ḣ of the carries; nothing is around it.
 template <class T, class S>
-index selective_scan_tiles(const selective_scan_sequences<T, S>& s, int threads) {
+struct selective_scan_input_adjoint : selective_scan_sequences<T, S> {
+    static constexpr bool is_adjoint = true;
+};
+
+/// Teams of `threads` take that many neighbouring channels of a sequence each: so many tiles.
+template <class Sequences>
+index selective_scan_tiles(const Sequences& s, int threads) {
     return checked_product(s.sequences, s.channels / threads + (s.channels % threads != 0), "selective_scan");
 }
 
@@ -46,9 +56,11 @@ struct selective_scan_rows {
 
 /// Scans one tile from its first token to its last. A thread owns a channel and its states, at most N; b and c come from memory
 /// once for all channels of the team.
-template <int Threads, int N, int Items, team Team, class T, class S>
-FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selective_scan_sequences<T, S>& s) {
+template <int Threads, int N, int Items, team Team, class Sequences>
+FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequences& s) {
     using math::exp, math::exp2;
+    using T = typename Sequences::number;
+    using S = typename Sequences::state;
     using rows = detail::selective_scan_rows<T, Threads, N, Items>;
     const index bands = s.channels / Threads + (s.channels % Threads != 0);
     const index sequence = tile / bands, channel = tile % bands * Threads + team.rank();
@@ -68,6 +80,7 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
     }
     const S skip = mine && s.skip ? static_cast<S>(s.skip[channel]) : S(0);
 
+    const auto token = [&](index i) { return Sequences::is_adjoint ? s.tokens - 1 - i : i; };
     const auto tokens_from = [&](index first) {
         const index left = s.tokens - first;
         return left < Items ? static_cast<int>(left) : Items;
@@ -76,7 +89,7 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
         const int count = tokens_from(first);
         if (mine)
             detail::each_item<Items>(count, [&](int i) {
-                const index at = start + (first + i) * stride;
+                const index at = start + token(first + i) * stride;
                 to.delta[i] = s.delta[at];
                 to.u[i] = s.u[at];
                 if (s.gate) to.gate[i] = s.gate[at];
@@ -84,7 +97,7 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
         FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
             const int i = k * Threads + team.rank(), t = i / N, n = i % N;
             const bool there = t < count && n < s.states;
-            const index at = start_n + (first + t) * stride_n + n;
+            const index at = start_n + token(first + t) * stride_n + n;
             to.b[k] = there ? s.b[at] : T(0);
             to.c[k] = there ? s.c[at] : T(0);
         }
@@ -113,16 +126,28 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const selectiv
         if (mine)
             detail::each_item<Items>(tokens_from(first), [&](int i) {
                 const S *b = shared + (side * Items + i) * 2 * N, *c = b + N;
+                T& to = s.y[start + token(first + i) * stride];
                 S step = static_cast<S>(now.delta[i]);
+                const S u = static_cast<S>(now.u[i]);
+                if constexpr (Sequences::is_adjoint) {
+                    S y = S(0);
+                    FPRNN_UNROLL for (int n = 0; n < N; ++n) {
+                        h[n] += b[n] * u;
+                        y += c[n] * h[n];
+                        h[n] *= exp2(rate[n] * step);
+                    }
+                    to = static_cast<T>(static_cast<S>(to) + step * y);
+                    return;
+                }
                 if (s.softplus) step = chain::softplus_function::value(step);
-                const S u = static_cast<S>(now.u[i]), input = step * u;
+                const S input = step * u;
                 S y = skip * u;
                 FPRNN_UNROLL for (int n = 0; n < N; ++n) {
                     h[n] = exp2(rate[n] * step) * h[n] + b[n] * input;
                     y += c[n] * h[n];
                 }
                 if (s.gate) y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
-                s.y[start + (first + i) * stride] = static_cast<T>(y);
+                to = static_cast<T>(y);
             });
         if (more) {
             stage(1 - side, next);

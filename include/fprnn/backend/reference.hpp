@@ -17,6 +17,16 @@ struct scalar_lane {
     FPRNN_BOTH void store(T* p, T value) const { p[channel] = value; }
     FPRNN_BOTH void add(T* p, T value) const { p[channel] += value; }
     FPRNN_BOTH void prefetch(const T*) const {}
+
+    /// Of what is stored in another type.
+    template <class U>
+    FPRNN_BOTH T load(const U* p) const {
+        return static_cast<T>(p[channel]);
+    }
+    template <class U>
+    FPRNN_BOTH void store(U* p, T value) const {
+        p[channel] = static_cast<U>(value);
+    }
 };
 
 /// Runs bodies channel by channel; sums run from the first channel to the last.

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "fake_runtime.hpp"
+
+#include <fprnn/backend/reference.hpp>
+#include <fprnn/cuda/row.hpp>
+
+#include <thread>
+#include <vector>
+
+/// Rows of a device on threads of the host.
+namespace host {
+
+/// How many threads execute a row, how many rows are executed at a time, and how many threads execute one long row.
+struct parallelism {
+    int of_row = 1, rows = 1, of_grid = 1;
+};
+inline parallelism threads;
+
+/// Kernels that have been started.
+inline int launches = 0;
+
+/// All threads of a launch execute one row.
+template <class T>
+class grid {
+public:
+    template <class Body>
+    static void run(const Body& body) {
+        if (threads.of_grid == 1) return body();
+        std::vector<std::jthread> running;
+        for (int rank = 0; rank < threads.of_grid; ++rank)
+            running.emplace_back([&, rank] {
+                rank_ = rank;
+                body();
+            });
+    }
+    template <class Body>
+    static void each(fprnn::index channels, Body&& body) {
+        for (fprnn::index i = rank_; i < channels; i += threads.of_grid) body(fprnn::scalar_lane<T>{i});
+    }
+
+private:
+    static inline thread_local int rank_ = 0;
+};
+
+}  // namespace host
+
+namespace fprnn::cuda::detail {
+
+inline void start() {
+    ++host::launches;
+    check(fake::state.result("cudaLaunchKernelEx"), "cudaLaunchKernelEx");
+}
+
+template <class T, class Body>
+void start_row(const device&, const Body& body) {
+    start();
+    const fake::reach all;
+    host::grid<T>::run([&] { body.template row<host::grid<T>>(0, 0); });
+}
+
+}  // namespace fprnn::cuda::detail
