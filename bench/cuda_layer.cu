@@ -135,11 +135,11 @@ int report() {
             measure_solve(on, {512, 16, 256}, ("C = T" + how).c_str(), fprnn::parallel({}));
         };
         solves(d, "");
-        solves(cuda::device(0, {.programs = false}), ", a kernel a body");
+        solves(cuda::device(0, {.programs = false, .graphs = false}), ", a kernel a body");
         measure_solve(d, {16, 2048, 2048}, "C = T, one iteration", fprnn::parallel({.ell_max = 1}));
         measure_training(d, "float");
         measure_training(cuda::device(0, {.tf32 = true}), "TF32");
-        measure_training(cuda::device(0, {.programs = false}), "float, a kernel a body");
+        measure_training(cuda::device(0, {.programs = false, .graphs = false}), "float, a kernel a body");
         return 0;
     } catch (const std::exception& e) {
         std::printf("skipped: %s\n", e.what());

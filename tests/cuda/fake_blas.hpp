@@ -15,15 +15,16 @@ cublasStatus_t gemm(const char* name, cublasOperation_t of_a, cublasOperation_t 
     const bool at = of_a == CUBLAS_OP_T, bt = of_b == CUBLAS_OP_T;
     if (m < 0 || n < 0 || k < 0 || lda < (at ? k : m) || ldb < (bt ? n : k) || ldc < m)
         return CUBLAS_STATUS_INVALID_VALUE;
-    const reach all;
-    for (std::int64_t j = 0; j < n; ++j)
-        for (std::int64_t i = 0; i < m; ++i) {
-            T sum = 0;
-            for (std::int64_t l = 0; l < k; ++l)
-                sum += A[at ? i * lda + l : l * lda + i] * B[bt ? l * ldb + j : j * ldb + l];
-            T& to = C[j * ldc + i];
-            to = *alpha * sum + (*beta == T(0) ? T(0) : *beta * to);
-        }
+    enqueue([=, by = *alpha, keep = *beta] {
+        for (std::int64_t j = 0; j < n; ++j)
+            for (std::int64_t i = 0; i < m; ++i) {
+                T sum = 0;
+                for (std::int64_t l = 0; l < k; ++l)
+                    sum += A[at ? i * lda + l : l * lda + i] * B[bt ? l * ldb + j : j * ldb + l];
+                T& to = C[j * ldc + i];
+                to = by * sum + (keep == T(0) ? T(0) : keep * to);
+            }
+    });
     return CUBLAS_STATUS_SUCCESS;
 }
 inline int handles = 0;

@@ -6,14 +6,24 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 /// The part of CUDA's runtime that the library calls on the host, over the host's memory: two GPUs, of which any call may be
 /// made to fail. It stands in for the real one, which the tests are not linked with.
 namespace fake {
+
+/// What is written down between the begin and the end of a capture, with the memory that is taken within.
+struct graph {
+    std::vector<std::function<void()>> nodes;
+    std::vector<void*> memory;
+    ~graph();
+};
 
 struct runtime {
     int gpus = 2, current = 0, capability = 9;
@@ -26,6 +36,8 @@ struct runtime {
     int failing = std::numeric_limits<int>::max();  ///< the number of the call that fails
     std::string failed;                             ///< its name
     cudaError_t last = cudaSuccess;
+    std::shared_ptr<graph> capturing;
+    int graphs = 0;  ///< that have not been destroyed, executable ones, too
 
     cudaError_t result(const char* name, cudaError_t code = cudaSuccess) {
         ++calls_of[name];
@@ -85,6 +97,37 @@ inline void release(void* data) {
         std::free(data);
 }
 
+inline graph::~graph() {
+    for (void* data : memory) release(data);
+}
+/// Happens now, or when the graph is started that is being captured.
+template <class Call>
+void enqueue(const Call& call) {
+    const auto happen = [call] {
+        const reach all;
+        call();
+    };
+    if (state.capturing)
+        state.capturing->nodes.push_back(happen);
+    else
+        happen();
+}
+inline cudaGraph_t handle_of(std::shared_ptr<graph> g) {
+    ++state.graphs;
+    return reinterpret_cast<cudaGraph_t>(new std::shared_ptr<graph>(std::move(g)));
+}
+template <class Handle>
+std::shared_ptr<graph>& graph_of(Handle handle) {
+    return *reinterpret_cast<std::shared_ptr<graph>*>(handle);
+}
+template <class Handle>
+cudaError_t destroy(Handle handle) {
+    if (!handle) return cudaErrorInvalidValue;
+    --state.graphs;
+    delete &graph_of(handle);
+    return cudaSuccess;
+}
+
 }  // namespace fake
 
 extern "C" {
@@ -118,7 +161,10 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t) {
     --fake::state.streams;
     return cudaSuccess;
 }
-inline cudaError_t cudaStreamSynchronize(cudaStream_t) { return fake::state.result("cudaStreamSynchronize"); }
+inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    return fake::state.result("cudaStreamSynchronize",
+                              fake::state.capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
+}
 inline cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps*) {
     const auto code = fake::state.result("cudaMemPoolCreate");
     if (code == cudaSuccess) *pool = reinterpret_cast<cudaMemPool_t>(&fake::state), ++fake::state.pools;
@@ -135,23 +181,51 @@ inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return fake::
 inline cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
     const auto code = fake::state.result("cudaMallocFromPoolAsync",
                                          bytes > fake::state.most ? cudaErrorMemoryAllocation : cudaSuccess);
-    if (code == cudaSuccess) *data = fake::allocate(bytes);
+    if (code != cudaSuccess) return code;
+    *data = fake::allocate(bytes);
+    if (fake::state.capturing) {
+        fake::state.capturing->memory.push_back(*data);
+        fake::enqueue([to = *data, bytes] { std::memset(to, 0xff, bytes); });
+    }
     return code;
 }
+/// Within a capture what is given back is the graph's own.
 inline cudaError_t cudaFreeAsync(void* data, cudaStream_t) {
-    fake::release(data);
+    if (!fake::state.capturing) fake::release(data);
     return cudaSuccess;
 }
+inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
+    const auto code = fake::state.result("cudaStreamBeginCapture");
+    if (code == cudaSuccess) fake::state.capturing = std::make_shared<fake::graph>();
+    return code;
+}
+inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
+    auto written = std::exchange(fake::state.capturing, nullptr);
+    const auto code = fake::state.result("cudaStreamEndCapture");
+    *graph = code == cudaSuccess ? fake::handle_of(std::move(written)) : nullptr;
+    return code;
+}
+inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* started, cudaGraph_t graph, unsigned long long) {
+    const auto code = fake::state.result("cudaGraphInstantiate");
+    if (code == cudaSuccess) *started = reinterpret_cast<cudaGraphExec_t>(fake::handle_of(fake::graph_of(graph)));
+    return code;
+}
+inline cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t) {
+    const auto code = fake::state.result("cudaGraphLaunch");
+    if (code == cudaSuccess)
+        for (const auto& node : fake::graph_of(started)->nodes) node();
+    return code;
+}
+inline cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return fake::destroy(graph); }
+inline cudaError_t cudaGraphExecDestroy(cudaGraphExec_t started) { return fake::destroy(started); }
 inline cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t) {
     const auto code = fake::state.result("cudaMemsetAsync");
-    const fake::reach all;
-    if (code == cudaSuccess) std::memset(data, value, bytes);
+    if (code == cudaSuccess) fake::enqueue([=] { std::memset(data, value, bytes); });
     return code;
 }
 inline cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t) {
     const auto code = fake::state.result("cudaMemcpyAsync");
-    const fake::reach all;
-    if (code == cudaSuccess) std::memcpy(to, from, bytes);
+    if (code == cudaSuccess) fake::enqueue([=] { std::memcpy(to, from, bytes); });
     return code;
 }
 }

@@ -3,6 +3,7 @@
 #include "fake_blas.hpp"
 #include "host_row.hpp"
 #include "host_row_team.hpp"
+#include "host_scan.hpp"
 #include "host_selective_scan.hpp"
 
 #include <fprnn/cuda/backend.hpp>
@@ -10,7 +11,8 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <thread>
+#include <stdexcept>
+#include <string>
 #include <vector>
 
 /// cuda::device on threads of the host: kernels run their bodies there, several rows at a time, as blocks of a GPU do.
@@ -27,12 +29,45 @@ public:
         CHECK(fake::state.memory.empty());
         CHECK(fake::state.streams == 0);
         CHECK(fake::handles == 0);
+        CHECK(fake::state.graphs == 0);
         fake::state = {};
         threads = {};
     }
     guarded_devices(const guarded_devices&) = delete;
     guarded_devices& operator=(const guarded_devices&) = delete;
 };
+
+/// Lets call after call fail of those that use() makes, which has a device of its own. Returns how many there are.
+template <class Use>
+int check_failures(const Use& use) {
+    fake::state = {};
+    use();
+    const int calls = fake::state.calls;
+    int told = 0;
+    for (int n = 0; n < calls; ++n) {
+        fake::state = {};
+        fake::state.failing = n;
+        std::string message;
+        try {
+            use();
+        } catch (const std::runtime_error& e) {
+            message = e.what();
+        }
+        INFO("call ", n, ", ", fake::state.failed, ": ", message);
+        const bool named = message.find(fake::state.failed) != std::string::npos &&
+                           message.find(": its words (itsName)") != std::string::npos;
+        // Nobody can be told of what fails in the end, when the device is cleaned up.
+        CHECK((named || (message.empty() && n >= calls - 4)));
+        told += named;
+        CHECK(fake::state.memory.empty());
+        CHECK(fake::state.streams == 0);
+        CHECK(fake::state.graphs == 0);
+        CHECK(fake::handles == 0);
+    }
+    CHECK(told >= calls - 4);
+    fake::state = {};
+    return calls;
+}
 
 }  // namespace host
 
@@ -46,15 +81,15 @@ struct row_team {
 template <class T, class Body>
 void start_rows(const device&, index n, index workers, const Body& body) {
     using team = host::row_team<T>;
-    start();
-    const fake::reach all;
-    const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
-    team::run_all(teams, host::threads.of_row, [&](int first) {
-        for (index worker = first; worker < workers; worker += teams)
-            for (index r = worker; r < n; r += workers) {
-                body.template row<team>(r, worker);
-                team::once([] {});
-            }
+    start([=] {
+        const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
+        team::run_all(teams, host::threads.of_row, [&](int first) {
+            for (index worker = first; worker < workers; worker += teams)
+                for (index r = worker; r < n; r += workers) {
+                    body.template row<team>(r, worker);
+                    team::once([] {});
+                }
+        });
     });
 }
 
@@ -74,16 +109,16 @@ struct share_of_row {
 template <class T>
 void start_program(const device& d, index rows, const char* bytes, int size) {
     using team = host::row_team<T>;
-    start();
-    const fake::reach all;
-    const index workers = d.workers(rows);
-    const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
-    team::run_all(teams, host::threads.of_row, [&](int first) {
-        for (index worker = first; worker < workers; worker += teams)
-            for (index r = worker; r < rows; r += workers) {
-                share_of_row<T>::here = {r, rows, worker};
-                execute(bytes, size, share_of_row<T>::here, [] { team::once([] {}); });
-            }
+    // A kernel has its arguments, whatever becomes of what the host has.
+    start([rows, size, workers = d.workers(rows), calls = std::vector<char>(bytes, bytes + size)] {
+        const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
+        team::run_all(teams, host::threads.of_row, [&](int first) {
+            for (index worker = first; worker < workers; worker += teams)
+                for (index r = worker; r < rows; r += workers) {
+                    share_of_row<T>::here = {r, rows, worker};
+                    execute(calls.data(), size, share_of_row<T>::here, [] { team::once([] {}); });
+                }
+        });
     });
 }
 

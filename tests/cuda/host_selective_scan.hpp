@@ -8,7 +8,7 @@
 /// The selective scan's kernels on threads of the host.
 namespace host {
 
-/// How often they have been started.
+/// How often they have happened.
 inline int selective_scans = 0, selective_scans_back = 0;
 
 }  // namespace host
@@ -26,24 +26,23 @@ template <>
 inline constexpr int selective_scan_back_threads<double> = 3;
 
 template <class Body>
-void on_a_team(int threads, std::size_t shared_bytes, index tiles, const Body& body) {
-    start();
-    const fake::reach all;
-    host::launch(1, threads, shared_bytes, [&](const host::team& team) {
-        for (index tile = 0; tile < tiles; ++tile) body(team, tile);
+void on_a_team(int threads, std::size_t shared_bytes, index tiles, int& count, const Body& body) {
+    start([=, &count] {
+        ++count;
+        host::launch(1, threads, shared_bytes, [&](const host::team& team) {
+            for (index tile = 0; tile < tiles; ++tile) body(team, tile);
+        });
     });
 }
 template <int Threads, int N, int Items, class Sequences>
 void selective_scan_start(const device&, index tiles, const Sequences& s) {
-    ++host::selective_scans;
-    on_a_team(Threads, selective_scan_shared_bytes<typename Sequences::state, N, Items>, tiles,
-              [&](const host::team& team, index tile) { selective_scan_tile<Threads, N, Items>(team, tile, s); });
+    on_a_team(Threads, selective_scan_shared_bytes<typename Sequences::state, N, Items>, tiles, host::selective_scans,
+              [s](const host::team& team, index tile) { selective_scan_tile<Threads, N, Items>(team, tile, s); });
 }
 template <int Threads, int N, int Items, class T, class S, update Update>
 void selective_scan_back_start(const device&, index tiles, const selective_scan_adjoint<T, S, Update>& s) {
-    ++host::selective_scans_back;
-    on_a_team(Threads, selective_scan_back_shared_bytes<S, Threads, N, Items>, tiles,
-              [&](const host::team& team, index tile) { selective_scan_back_tile<Threads, N, Items>(team, tile, s); });
+    on_a_team(Threads, selective_scan_back_shared_bytes<S, Threads, N, Items>, tiles, host::selective_scans_back,
+              [s](const host::team& team, index tile) { selective_scan_back_tile<Threads, N, Items>(team, tile, s); });
 }
 
 }  // namespace fprnn::cuda::detail

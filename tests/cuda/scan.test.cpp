@@ -1,33 +1,9 @@
 // Where CUDA's headers are: the operation as a user calls it, over a runtime and a kernel of the host.
 #if __has_include(<cuda_runtime_api.h>)
 
-#include "fake_runtime.hpp"
-#include "host_team.hpp"
-
-#include <fprnn/cuda/scan.hpp>
+#include "host_scan.hpp"
 
 #include <ops/checks.hpp>
-
-namespace fprnn::cuda::detail {
-
-// As many threads as a host bears.
-template <>
-constexpr scan_tuning forward_tuning<float>{32, 3, 1};
-template <>
-constexpr scan_tuning forward_tuning<double>{16, 3, 1};
-template <>
-constexpr scan_tuning back_tuning<float>{16, 3, 1};
-template <>
-constexpr scan_tuning back_tuning<double>{8, 3, 1};
-
-template <int Threads, int Items, int Blocks, class Recurrence>
-void scan_start(const device&, const char*, const tiling& tiles, const look_back<typename Recurrence::state>& between,
-                const Recurrence& recurrence) {
-    host::launch(Blocks, Threads, scan_shared_bytes<typename Recurrence::state>(Threads),
-                 [&](const host::team& team) { scan_tiles<Items>(team, tiles, between, recurrence); });
-}
-
-}  // namespace fprnn::cuda::detail
 
 namespace {
 

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <fprnn/cuda/blas.hpp>
+#include <fprnn/cuda/graph.hpp>
 #include <fprnn/cuda/parameters.hpp>
 #include <fprnn/cuda/recorder.hpp>
 #include <fprnn/cuda/row.hpp>
 #include <fprnn/cuda/selective_scan.hpp>
 #include <fprnn/cuda/tensor.hpp>
 #include <fprnn/program/bodies.hpp>
+#include <fprnn/program/rules/scan.hpp>
 #include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <algorithm>
@@ -103,6 +105,42 @@ bool start_kernel(const device& d, index n, const body::selective_scan_back<T>& 
     return true;
 }
 
+/// Starts a body of one long row that has a kernel of its own. Says whether it has.
+template <class T, class Body>
+bool start_kernel(const device&, const Body&) {
+    return false;
+}
+/// Scans of sequences that lie side by side, [1,T,B·D]: time is cut into chunks unless there is a channel for every thread that the device has
+/// room for.                                                                        (docs/decisions/0011-scan-on-a-gpu.md)
+inline bool is_worth_cutting(const device& d, index tokens, index channels) {
+    constexpr index threads_of_a_multiprocessor = 2048;
+    return tokens >= 8 && channels < threads_of_a_multiprocessor * d.multiprocessors();
+}
+template <class T>
+bool start_kernel(const device& d, const body::scan<T>& scan) {
+    const auto& [tokens, channels, lambda, u, before, h] = scan;
+    if (!is_worth_cutting(d, tokens, channels)) return false;
+    scan_launch(d, "scan", {1, tokens, channels},
+                scan_recurrence<T, T>{{tokens, channels, false}, lambda, u, before, h, nullptr});
+    return true;
+}
+/// Others accumulate; what earlier tokens receive of the state is theirs alone.
+template <class T>
+struct scan_back_of_rows : scan_back_recurrence<T, T, update::accumulate> {
+    FPRNN_BOTH void finish(index column, T after) const { this->carry_bar_in[column] = after; }
+};
+template <class T>
+bool start_kernel(const device& d, const body::scan_back<T>& scan) {
+    const auto& [tokens, channels, lambda, h, before, h_bar, running, lambda_bar, u_bar] = scan;
+    if (!is_worth_cutting(d, tokens, channels)) return false;
+    tensor<T> from(d, {channels});  // every chunk reads it, when the last may already have written
+    d.copy(channels, running, from.data());
+    scan_launch(d, "scan_back", {1, tokens, channels},
+                scan_back_of_rows<T>{
+                    {{tokens, channels, true}, lambda, h, before, h_bar, from.data(), lambda_bar, u_bar, running}});
+    return true;
+}
+
 /// n numbers on a device, not initialised.
 template <class T>
 class numbers {
@@ -155,6 +193,9 @@ private:
 
 }  // namespace detail
 
+/// Iterations of many tokens between two looks of the host. Who is done changes no more, and has his rows evaluated again.
+inline constexpr int most_unseen_iterations = 4;
+
 template <class T>
 void device::require_here(const char* operation, const char* name, const tensor<T>& x) const {
     require(x.where() == *this, operation, [&] {
@@ -188,7 +229,7 @@ inline void device::row(const Body& body) const {
         if constexpr (requires { body.channels; }) later->require_whole("row", body.channels);
         return later->add(detail::code_of_share<T, Body>(*this), body);
     }
-    detail::start_row<T>(*this, body);
+    if (!detail::start_kernel<T>(*this, body)) detail::start_row<T>(*this, body);
 }
 template <class Calls>
 void device::by_rows(index n, const Calls& calls) const {
@@ -210,7 +251,18 @@ template <class T, class Calls>
 inline void device::repeat(index n, const T* running, const Calls& calls) const {
     if (auto* later = recording(n))
         return later->repeat(detail::code_of_while<T>(*this), detail::code_of_back<T>(*this), running, calls);
-    while (any(n, running)) calls();
+    if (!any(n, running)) return;
+    calls();  // what is called for the first time is loaded
+    if (!context_->options.graphs) {
+        while (any(n, running)) calls();
+    } else if (any(n, running)) {
+        const detail::graph iteration(*this, calls);
+        int times = 1;
+        do {
+            for (int i = 0; i < times; ++i) iteration.start();
+            times = std::min(2 * times, most_unseen_iterations);
+        } while (any(n, running));
+    }
 }
 
 template <class T>

@@ -27,6 +27,9 @@ struct device_options {
     bool tf32 = false;
     /// What happens to a token between two products is one kernel. Without, everything is: to be compared with, and to look for errors.
     bool programs = true;
+    /// An iteration of many tokens is a graph, and the host looks every few of them who is still iterating. Without, it calls everything
+    /// again, and looks every time.
+    bool graphs = true;
 };
 
 namespace detail {

@@ -133,7 +133,8 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
 ///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between, sums over
 ///                                        n rows may arrive in the end. What calls use has to last until then
 ///     repeat(n, running, calls)          calls() until running[i] is zero for all rows, which it sets; rows that are done may go through it,
-///                                        too. Within by_rows(n, ·) row i may be done before others begin, and nothing may come in between
+///                                        too, and what it called once may happen again without calling it. Within by_rows(n, ·) row i may be
+///                                        done before others begin, and nothing may come in between
 ///     copy(n, from, to), fill(n, to, value)
 ///     put(n, from, to)                   numbers of the host, which may change when this returns
 ///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes

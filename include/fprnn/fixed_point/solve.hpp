@@ -83,6 +83,15 @@ bool any_running(const F& f, index sequences, const watches<typename F::scalar>&
     return f.on.template any<typename F::scalar>(sequences, of.running);
 }
 
+/// calls() as long as one of the sequences is iterated, of a chunk that is not iterated row by row.
+template <class F, class Calls>
+void repeat_chunk(const F& f, index sequences, index n, const watches<typename F::scalar>& of, const Calls& calls) {
+    if (n > f.tile)
+        f.on.repeat(sequences, of.running, calls);
+    else  // within by_rows products are in between
+        while (any_running(f, sequences, of)) calls();
+}
+
 /// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there touches no other sequence's.
 template <class F, class Calls>
 void in_chunks(F& f, const Calls& calls) {
@@ -137,12 +146,12 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index row, inde
             });
         }
     } else {
-        bool first = true;
-        do {
-            step(f, row, n, first);
-            first = false;
+        step(f, row, n, true);
+        advance(0, sequences);
+        repeat_chunk(f, sequences, n, of, [&] {
+            step(f, row, n, false);
             advance(0, sequences);
-        } while (any_running(f, sequences, of));
+        });
     }
     for_each_node(nodes{}, [&]<class E>() { rule<E>::close(f, row, n); });
     f.each_row(sequences, body::report<T>{tokens, of, counts});

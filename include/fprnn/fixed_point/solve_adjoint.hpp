@@ -199,8 +199,9 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index r
     const index D = f.size.d_inner;
     f.each_row(sequences, body::begin_watches<T>{options.tolerance, options.ell_max, of});
     if (n > f.tile || !rows_are_independent(typename F::program::nodes{})) {
-        do step_adjoint(f, sequences, row, n, delta, w, scratch, of);
-        while (any_running(f, sequences, of));
+        const auto iterate = [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); };
+        iterate();
+        repeat_chunk(f, sequences, n, of, iterate);
     } else {
         if constexpr (is_reducible<typename F::program>) {
             reduced_tokens<F> reduced(f, row, sequences, scratch);
