@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/program/frame.hpp>
+#include <fprnn/program/rules/joint_product.hpp>
 
 #include <algorithm>
 #include <array>
@@ -39,6 +40,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         T* total = nullptr;       ///< [T, tile, n]: cotangents summed over unrolled iterations
         T* packed = nullptr;      ///< the parts of W that one-token chunks multiply
         T* packed_bar = nullptr;  ///< a tile of the map's cotangents
+        detail::joint_memory<T> joint;
     };
 
     static index width(const dims& d) { return W::of(d); }
@@ -66,6 +68,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
                             f.packed[F::template slot<P>] = scratch.take(packed_rows_size(f, f.template width_of<P>()));
                     },
                     f);
+            if constexpr (joint<F>::possible) joint<F>::lay_out(f, scratch);
             m.packed = packed > 0 ? scratch.take(packed) : nullptr;
             if (packed > 0 && f.phase != pass::forward) m.packed_bar = scratch.take(packed_rows_size(f, width(f.size)));
         }
@@ -83,6 +86,13 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         if constexpr (iterated) {
             auto& m = f.template memory_of<node>();
             if (m.total) f.on.fill(f.rows() * width(f.size), m.total, 0);
+            if constexpr (joint<F>::possible)
+                if (joint<F>::is_used(f))
+                    visit(
+                        [&]<class P>(index column) {
+                            if constexpr (!hoisted<P>) joint<F>::take(f, weights(f, column, f.size.d_inner));
+                        },
+                        f);
             if (m.packed == nullptr) return;
             visit(
                 [&]<class P>(index column) {
@@ -112,6 +122,13 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         using T = typename F::scalar;
         if (f.phase == pass::replay) return;
         T* out = f.template value_at<node>(row);
+        if constexpr (joint<F>::possible)
+            if (joint<F>::is_used(f)) {
+                const T* hoisted = f.template memory_of<node>().hoisted;
+                if (!has_hoisted(parts{}) && !node::has_bias) return joint<F>::value(f, row, n, nullptr);
+                return joint<F>::value(f, row, n,
+                                       evaluated_once(f) ? out : hoisted + row * f.template width_of<node>());
+            }
         bool overwrite = true;
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
             const index width = f.template width_of<node>();
@@ -132,8 +149,11 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
             f.on.pack_rows(f.template const_bar_rows<node>(row, n), packed);
         visit(
             [&]<class P>(index column) {
-                if constexpr (!hoisted<P> ? P::depends >= Reach : Reach == dependence::input)
+                if constexpr (!hoisted<P> ? P::depends >= Reach : Reach == dependence::input) {
+                    if constexpr (joint<F>::possible && !hoisted<P>)
+                        if (joint<F>::is_used(f)) return joint<F>::back(f, row, n);
                     if (!hoisted<P> || token_by_token(f)) multiply_back<P>(f, row, n, column);
+                }
             },
             f);
     }
@@ -177,6 +197,9 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
     }
 
 private:
+    template <class F>
+    using joint = detail::joint_product<node, F>;
+
     /// Whether every token's rows are evaluated once: what is hoisted need not be copied then.
     template <class F>
     static bool evaluated_once(const F& f) {
