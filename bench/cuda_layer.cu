@@ -70,12 +70,15 @@ void measure_mixer(const cuda::device& d, index rows, index D, double rate) {
                 static_cast<long long>(D), time * 1e6, bytes / time / rate);
 }
 
-/// Forward of one FP-Mamba layer.
-void measure_solve(const cuda::device& d, const shape& s, const char* name, const fprnn::chunked& schedule) {
+/// Forward of one FP-Mamba layer, whose sequences x are.
+template <class X>
+void measure_solve(const cuda::device& d, const fprnn::tensor<X>& host_x, const char* name,
+                   const fprnn::chunked& schedule) {
+    const shape& s = host_x.shape();
     const fprnn::layer layer(fprnn::models::fp_mamba<1>(), schedule);
     const auto theta =
         d.copy(fprnn::init<float>(layer, {.d_in = s[2], .d_inner = s[2], .d_state = 16}, fprnn::seed{4}));
-    const auto x = copy(d, random(s, 1));
+    const auto x = copy(d, host_x);
     fprnn::convergence how;
     const double time = seconds(d, 1, [&](int) { how = layer(theta, x, d); });
     double converged = 0, iterations = 0;
@@ -131,12 +134,17 @@ int report() {
         measure_mixer<2>(d, 16 * 2048, 2048, rate);
         measure_mixer<4>(d, 16 * 2048, 2048, rate);
         const auto solves = [&](const cuda::device& on, const std::string& how) {
-            measure_solve(on, {512, 16, 256}, ("C = 1" + how).c_str(), {.length = 1});
-            measure_solve(on, {512, 16, 256}, ("C = T" + how).c_str(), fprnn::parallel({}));
+            measure_solve(on, random({512, 16, 256}, 1), ("C = 1" + how).c_str(), {.length = 1});
+            measure_solve(on, random({512, 16, 256}, 1), ("C = T" + how).c_str(), fprnn::parallel({}));
         };
         solves(d, "");
         solves(cuda::device(0, {.programs = false, .graphs = false}), ", a kernel a body");
-        measure_solve(d, {16, 2048, 2048}, "C = T, one iteration", fprnn::parallel({.ell_max = 1}));
+        const auto x = random({16, 2048, 2048}, 1);
+        const fprnn::chunked one_step = fprnn::parallel({.ell_max = 1});
+        measure_solve(d, x, "C = T, one iteration, float", one_step);
+        const cuda::device short_factors(0, {.tf32 = true});
+        measure_solve(short_factors, x, "C = T, one iteration, TF32", one_step);
+        measure_solve(short_factors, cuda::round_to_bf16(x), "C = T, one iteration, TF32, sequences of bf16", one_step);
         measure_training(d, "float");
         measure_training(cuda::device(0, {.tf32 = true}), "TF32");
         measure_training(cuda::device(0, {.programs = false, .graphs = false}), "float, a kernel a body");

@@ -103,6 +103,12 @@ struct row_team;
 class blas;
 class recorder;
 
+/// What numbers are computed in that are stored as X.
+template <class X>
+struct computed_in {
+    using type = X;
+};
+
 /// What has been called and not started.
 class pending {
 public:
@@ -209,6 +215,8 @@ public:
     using team = typename detail::row_team<T>::type;
     template <class T>
     using array = tensor<T>;
+    template <class X>
+    using computed_in = typename detail::computed_in<X>::type;
     template <class T>
     using memory = detail::numbers<T>;
     template <class T>

@@ -1,19 +1,13 @@
 #pragma once
 
+#include <fprnn/cuda/bf16.hpp>
 #include <fprnn/cuda/block.cuh>
 #include <fprnn/cuda/launch.cuh>
 #include <fprnn/cuda/scan.hpp>
 
-#include <cuda_bf16.h>
-
 #include <algorithm>
 
 namespace fprnn::cuda::detail {
-
-template <>
-struct scan_state<__nv_bfloat16> {
-    using type = float;
-};
 
 template <int Threads, int Items, int Blocks, class Recurrence>
 __global__ void __launch_bounds__(Threads, Blocks)

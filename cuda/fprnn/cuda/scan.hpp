@@ -12,12 +12,6 @@ namespace fprnn::cuda {
 
 namespace detail {
 
-/// What numbers are added up in.
-template <class T>
-struct scan_state {
-    using type = T;
-};
-
 /// Threads of a block, tokens of a thread, and blocks that a multiprocessor must have registers for.
 struct scan_tuning {
     int threads, items, blocks;
@@ -88,7 +82,7 @@ void scan_into(tensor<T>& h, const tensor<T>& lambda, const tensor<T>& u, const 
     detail::require_together("scan", "lambda", lambda, "h", h);
     detail::require_together("scan", "lambda", lambda, "carry", carry);
     if (h.empty()) return;
-    using S = typename detail::scan_state<T>::type;
+    using S = typename detail::computed_in<T>::type;
     const scan_order order{s[1], s[2], way == direction::reversed};
     detail::scan_launch(*lambda.where(), "scan", s,
                         scan_recurrence<T, S>{order, lambda.data(), u.data(), carry.data(), h.data(), nullptr});
@@ -145,7 +139,7 @@ void scan_back(const tensor<T>& lambda, const tensor<T>& h, const tensor<T>& car
     together("h", h), together("h_bar", h_bar), together("carry", carry), together("carry_bar", carry_bar);
     together("into.lambda", into.lambda), together("into.u", into.u), together("into.carry", into.carry);
     if (into.carry.empty()) return;
-    using S = typename detail::scan_state<T>::type;
+    using S = typename detail::computed_in<T>::type;
     const scan_order order{s[1], s[2], way == direction::forward};
     detail::scan_launch(
         *lambda.where(), "scan_back", s,

@@ -137,7 +137,7 @@ template <class T>
 selective_scan_value<T> selective_scan(const tensor<T>& delta, const tensor<T>& omega, const tensor<T>& b,
                                        const tensor<T>& c, const tensor<T>& u, const tensor<T>& H = {},
                                        const selective_scan_around<T>& around = {}) {
-    using S = typename detail::scan_state<T>::type;
+    using S = typename detail::computed_in<T>::type;
     const char* operation = "selective_scan";
     detail::require_selective_scan(operation, detail::max_states<S>, delta, omega, b, c, u, H);
     const index B = u.shape()[0], tokens = u.shape()[1], D = u.shape()[2], N = omega.shape()[0];
@@ -204,7 +204,7 @@ template <update Update = update::accumulate, class T>
 void selective_scan_back(const tensor<T>& delta, const tensor<T>& omega, const tensor<T>& b, const tensor<T>& c,
                          const tensor<T>& u, const tensor<T>& H, const tensor<T>& y_bar, const tensor<T>& H_bar,
                          selective_scan_cotangents<T>& into) {
-    using S = typename detail::scan_state<T>::type;
+    using S = typename detail::computed_in<T>::type;
     const char* operation = "selective_scan_back";
     detail::require_selective_scan(operation, detail::max_back_states<S>, delta, omega, b, c, u, H);
     const index B = u.shape()[0], tokens = u.shape()[1], D = u.shape()[2], N = omega.shape()[0];

@@ -27,6 +27,10 @@ struct scalar_lane {
     FPRNN_BOTH void store(U* p, T value) const {
         p[channel] = static_cast<U>(value);
     }
+    template <class U>
+    FPRNN_BOTH void add(U* p, T value) const {
+        store(p, load(p) + value);
+    }
 };
 
 /// Runs bodies channel by channel; sums run from the first channel to the last.

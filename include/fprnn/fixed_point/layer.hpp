@@ -31,8 +31,16 @@ public:
     template <class A>
     using same = std::type_identity_t<A>;
     static constexpr bool has_fixed_point = engine::has_fixed_point<program>;
-    template <class T, class Backend>
-    using solution_on = solution<T, typename Backend::template array<T>>;
+    template <class T, class Backend, class X = T>
+    using solution_on = solution<T, typename Backend::template array<X>, typename Backend::template array<T>>;
+    /// Sequences may be stored as X where numbers are T: as themselves, and on a device in a shorter type.
+    template <class X, class T, class Backend>
+    static consteval bool may_store() {
+        if constexpr (requires { typename Backend::template computed_in<X>; })
+            return std::is_same_v<typename Backend::template computed_in<X>, T>;
+        else
+            return std::is_same_v<X, T>;
+    }
 
     chunked schedule;
     fprnn::adjoint adjoint;
@@ -67,25 +75,31 @@ public:
                       nullptr);
     }
 
-    /// The same on a backend, whose tensors these are: layer(gpu.copy(theta), gpu.copy(x), gpu).
-    template <class Parameters, class Backend, class T = typename Parameters::value_type>
-        requires(backend_for<Backend, T>)
-    solution_on<T, Backend>
-    operator()(const Parameters& theta, const same<typename Backend::template array<T>>& x, Backend backend) const {
+    /// The same on a backend, whose tensors these are: layer(gpu.copy(theta), gpu.copy(x), gpu). On a GPU x may be stored as bf16 where
+    /// parameters are float; so is then the solution's value, while states, iterates, residuals and the carry are float.
+    template <class Parameters, class Array, class Backend, class T = typename Parameters::value_type,
+              class X = typename Array::value_type>
+        requires(backend_for<Backend, T>&& may_store<X, T, Backend>() &&
+                 std::is_same_v<Array, typename Backend::template array<X>>)
+    solution_on<T, Backend, X>
+    operator()(const Parameters& theta, const Array& x, Backend backend) const {
         return (*this)(theta, x, {}, std::move(backend));
     }
-    template <class Parameters, class Backend, class T = typename Parameters::value_type>
-        requires(backend_for<Backend, T> && !std::is_same_v<typename Backend::template array<T>, tensor<T>> &&
+    template <class Parameters, class Array, class Backend, class T = typename Parameters::value_type,
+              class X = typename Array::value_type>
+        requires(backend_for<Backend, T>&& may_store<X, T, Backend>() &&
+                 std::is_same_v<Array, typename Backend::template array<X>> && !std::is_same_v<Array, tensor<X>> &&
                  requires(const Parameters& p) { p.layout; })
-    solution_on<T, Backend>
-    operator()(const Parameters& theta, const same<typename Backend::template array<T>>& x,
-               const same<typename Backend::template array<T>>& carry, Backend backend) const {
+    solution_on<T, Backend, X>
+    operator()(const Parameters& theta, const Array& x, const same<typename Backend::template array<T>>& carry,
+               Backend backend) const {
         backend.require_here("layer", "theta", theta.values);
         backend.require_here("layer", "x", x);
         if (!carry.empty()) backend.require_here("layer", "carry", carry);
         const index offset = parameter_offset(theta.layout, theta.widths, "");
-        return run<T>(theta.widths, theta.data() + offset, {x.data(), x.shape()},
-                      carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend, nullptr);
+        return run<T, Backend, X>(theta.widths, theta.data() + offset, {x.data(), x.shape()},
+                                  carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend,
+                                  nullptr);
     }
 
     /// Where the nodes' parameters begin among the layer's own, and how many there are.
@@ -110,18 +124,18 @@ public:
     };
 
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
-    template <class T, backend_for<T> Backend>
-    solution_on<T, Backend> run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry,
-                                Backend& backend, same<record<T, Backend>>* keep) const {
-        solution_on<T, Backend> result;
-        run(size, parameters, x, carry, backend, keep, result);
+    template <class T, backend_for<T> Backend, class X = T>
+    solution_on<T, Backend, X> run(const dims& size, const T* parameters, same<view<const X>> x,
+                                   same<view<const T>> carry, Backend& backend, same<record<T, Backend>>* keep) const {
+        solution_on<T, Backend, X> result;
+        run<T, Backend, X>(size, parameters, x, carry, backend, keep, result);
         return result;
     }
 
     /// The same, overwriting `result` in the memory that it has.
-    template <class T, backend_for<T> Backend>
-    void run(const dims& size, const T* parameters, same<view<const T>> x, same<view<const T>> carry, Backend& backend,
-             same<record<T, Backend>>* keep, solution_on<T, Backend>& result) const {
+    template <class T, backend_for<T> Backend, class X = T>
+    void run(const dims& size, const T* parameters, same<view<const X>> x, same<view<const T>> carry, Backend& backend,
+             same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result) const {
         schedule.validate();
         validate(adjoint);
         require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
@@ -158,7 +172,8 @@ public:
         // For all threads at once: what a loop asks for does not depend on how many of them join it.
         const index per_thread = sizes.scratch + (keep ? 0 : sizes.kept);
         typename Backend::template memory<T> memory(backend, std::min<index>(tiles, backend.threads()) * per_thread);
-        const view<T> value{result.value.data(), result.value.shape()}, carried_on{result.carry.data(), {B, carried}};
+        const view<X> value{result.value.data(), result.value.shape()};
+        const view<T> carried_on{result.carry.data(), {B, carried}};
         std::mutex work_mutex;
         backend.for_each(tiles, [&](index i, index thread) {
             const index first = i * tile, sequences = std::min(tile, B - first);
@@ -176,8 +191,8 @@ public:
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
-    template <class T, backend_for<T> Backend>
-    void back(record<T, Backend>& kept, same<view<const T>> x, same<view<const T>> y_bar, same<view<T>> x_bar,
+    template <class T, backend_for<T> Backend, class X = T>
+    void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
               T* gradient, Backend& backend) const {
         const index B = x.shape()[0], tokens = x.shape()[1];
         if (B == 0 || tokens == 0) return;

@@ -55,10 +55,10 @@ struct convergence {
 };
 
 /// What a layer returns, in tensors of the machine that it ran on.
-template <class T, class Tensor = tensor<T>>
+template <class T, class Tensor = tensor<T>, class Carry = Tensor>
 struct solution : convergence {
     Tensor value;        ///< [B,T,width]; empty when it stands on a tape
-    Tensor carry;        ///< [B, numbers that the next call needs to go on]
+    Carry carry;         ///< [B, numbers that the next call needs to go on]
     work_counters work;  ///< summed over tiles
     /// On a tape: how the adjoint was solved, for no sequences until the tape goes back.
     std::shared_ptr<const convergence> adjoint;

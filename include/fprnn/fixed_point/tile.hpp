@@ -108,17 +108,17 @@ struct tile_rows {
 
 namespace fprnn::body {
 
-/// From [B,T,D] to the tile's time-major rows; places without a sequence are zero.
-template <class T>
+/// From [B,T,D], stored as X, to the tile's time-major rows; places without a sequence are zero.
+template <class T, class X = T>
 struct gather {
-    engine::tile_rows<const T> from;
+    engine::tile_rows<const X> from;
     index sequences;
     T* to;
 
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
         T* y = to + r * from.channels;
-        const T* x = r % from.tile < sequences ? from[r] : nullptr;
+        const X* x = r % from.tile < sequences ? from[r] : nullptr;
         Team::each(from.channels, [&](auto lane) {
             using V = decltype(lane.load(y));
             lane.store(y, x ? lane.load(x) : V(T(0)));
@@ -127,18 +127,18 @@ struct gather {
 };
 
 /// And back, to be stored or to be added.
-template <class T>
+template <class T, class X = T>
 struct scatter {
     const T* from;
     index sequences;
     bool adds;
-    engine::tile_rows<T> to;
+    engine::tile_rows<X> to;
 
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
         if (r % to.tile >= sequences) return;
         const T* x = from + r * to.channels;
-        T* y = to[r];
+        X* y = to[r];
         Team::each(to.channels, [&](auto lane) {
             if (adds)
                 lane.add(y, lane.load(x));
@@ -153,16 +153,17 @@ struct scatter {
 namespace fprnn::engine {
 
 /// The tile's rows of x [B,T,D], and where they stand there.
-template <class F, class T>
-void gather(F& f, view<const T> x, index first, index sequences, T* rows) {
-    const index tokens = x.shape()[1], D = x.shape()[2];
-    f.each_row(tokens * f.tile, body::gather<T>{{tokens, f.tile, D, x.data() + first * tokens * D}, sequences, rows});
-}
-template <class F, class T>
-void scatter(F& f, const T* rows, bool adds, view<T> x, index first, index sequences) {
+template <class F, class X, class T>
+void gather(F& f, view<const X> x, index first, index sequences, T* rows) {
     const index tokens = x.shape()[1], D = x.shape()[2];
     f.each_row(tokens * f.tile,
-               body::scatter<T>{rows, sequences, adds, {tokens, f.tile, D, x.data() + first * tokens * D}});
+               body::gather<T, X>{{tokens, f.tile, D, x.data() + first * tokens * D}, sequences, rows});
+}
+template <class F, class T, class X>
+void scatter(F& f, const T* rows, bool adds, view<X> x, index first, index sequences) {
+    const index tokens = x.shape()[1], D = x.shape()[2];
+    f.each_row(tokens * f.tile,
+               body::scatter<T, X>{rows, sequences, adds, {tokens, f.tile, D, x.data() + first * tokens * D}});
 }
 
 /// What became of the tile's sequences, whose first one is number `first` of `all`.
@@ -193,8 +194,8 @@ void for_each_carry(F& f, const workspace<typename F::scalar>& e, G&& g) {
 
 /// y* of the tile's sequences from `first` on, value [B,T,width]; carry [B, carry_width] enters as the carry in and leaves as
 /// the carry out.
-template <class F, class T>
-void forward(F& f, const workspace<T>& e, const chunked& schedule, view<const T> x, view<T> value, view<T> carry,
+template <class F, class T, class X>
+void forward(F& f, const workspace<T>& e, const chunked& schedule, view<const X> x, view<X> value, view<T> carry,
              convergence& all, index first, index sequences) {
     using nodes = typename F::program::nodes;
     using root = typename F::program::root;
@@ -240,8 +241,8 @@ void back_outside(F& f) {
 
 /// Adds to x_bar and to the frame's gradient what y_bar sends back through the tile. Values that were not kept are computed
 /// again first.
-template <class F, class T>
-void backward(F& f, const workspace<T>& e, const adjoint& method, view<const T> x, view<const T> y_bar, view<T> x_bar,
+template <class F, class T, class X>
+void backward(F& f, const workspace<T>& e, const adjoint& method, view<const X> x, view<const X> y_bar, view<X> x_bar,
               index first, index sequences, convergence& all) {
     using nodes = typename F::program::nodes;
     using root = typename F::program::root;

@@ -1,0 +1,12 @@
+#include "bf16_check.hpp"
+#include "gpu_main.hpp"
+
+#include <fprnn/cuda/backend.cuh>
+
+namespace {
+
+TEST_CASE("cuda bf16: layers of sequences that are stored so are those of float, whatever schedule and adjoint") {
+    bf16_layers::check_all();
+}
+
+}  // namespace
