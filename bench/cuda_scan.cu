@@ -1,6 +1,7 @@
-// The diagonal scan on a GPU against the rate at which the GPU copies memory: nothing but streams. Run without arguments.
+// The diagonal scan on a GPU against the rate at which the GPU copies memory, against cub::DeviceScan and against a block for each column. Run
+// without arguments.
 
-#include "cuda_measure.hpp"
+#include "cuda_yardsticks.cuh"
 
 #include <fprnn/core/random.hpp>
 #include <fprnn/cuda/scan.cuh>
@@ -9,7 +10,8 @@
 #include <cstdio>
 #include <vector>
 
-namespace {
+// Not in an anonymous namespace: there `cuda` would be ambiguous in what nvcc writes.
+namespace scan_bench {
 
 using fprnn::index;
 using fprnn::shape;
@@ -37,18 +39,35 @@ bool right(const arrays<T>& x, const fprnn::tensor<T>& lambda, const fprnn::tens
     const auto h = copy_to_host(x.h), lambda_bar = copy_to_host(x.bars.lambda), u_bar = copy_to_host(x.bars.u);
     const shape& s = lambda.shape();
     const shape one{1, s[1], s[2]};
-    using view = fprnn::view<const T>;
+    using view = fprnn::view<const float>;
     for (index b : {index(0), s[0] - 1}) {
         const index at = b * s[1] * s[2];
-        const view decay(lambda.data() + at, one), input(u.data() + at, one);
+        fprnn::tensor<float> decay(one), input(one);
+        for (index i = 0; i < decay.size(); ++i)
+            decay[i] = static_cast<float>(lambda[at + i]), input[i] = static_cast<float>(u[at + i]);
         const auto expected = fprnn::scan(decay, input);
-        fprnn::scan_cotangents<T> bars(one);
-        fprnn::scan_back(decay, view(expected), {}, input, {}, bars);
-        const auto near = [](T a, T b) { return std::abs(a - b) <= T(1e-3) * (1 + std::abs(b)); };
+        fprnn::scan_cotangents<float> bars(one);
+        fprnn::scan_back(view(decay), view(expected), {}, view(input), {}, bars);
+        // h goes into λ̄ as it is stored.
+        const float most = sizeof(T) == 2 ? 2e-2f : 1e-3f;
+        const auto near = [&](T a, float b_) {
+            return std::abs(static_cast<float>(a) - b_) <= most * (1 + std::abs(b_));
+        };
         for (index i = 0; i < expected.size(); ++i)
             if (!near(h[at + i], expected[i]) || !near(lambda_bar[at + i], bars.lambda[i]) ||
                 !near(u_bar[at + i], bars.u[i]))
                 return false;
+    }
+    return true;
+}
+
+/// Of two ways to the same numbers.
+template <class T>
+bool agree(const fprnn::tensor<T>& a, const fprnn::tensor<T>& b) {
+    const float most = sizeof(T) == 2 ? 2e-2f : 1e-3f;
+    for (index i = 0; i < a.size(); ++i) {
+        const auto x = static_cast<float>(a[i]), y = static_cast<float>(b[i]);
+        if (!(std::abs(x - y) <= most * (1 + std::abs(y)))) return false;
     }
     return true;
 }
@@ -59,14 +78,14 @@ void line(const char* name, const shape& s, const char* formula, double bytes, d
 }
 
 /// Returns whether the results were right; wrong ones are not timed.
+template <class T>
 bool measure(const cuda::device& d, const shape& s) {
-    using T = float;
     const fprnn::random_stream random({1}, 0);
     fprnn::tensor<T> lambda(s), u(s);
     for (index i = 0; i < lambda.size(); ++i) {
         const auto k = static_cast<std::uint64_t>(i);
-        lambda[i] = T(0.9 + 0.1 * random.uniform(2 * k));
-        u[i] = T(random.uniform(2 * k + 1));
+        lambda[i] = static_cast<T>(static_cast<float>(0.9 + 0.1 * random.uniform(2 * k)));
+        u[i] = static_cast<T>(static_cast<float>(random.uniform(2 * k + 1)));
     }
     const index array = s.count() * index(sizeof(T));
     const int sets = rotation(5 * array);
@@ -91,8 +110,28 @@ bool measure(const cuda::device& d, const shape& s) {
     };
     const auto bytes = static_cast<double>(array);
     const double copy_time = seconds(d, sets, copy_run), rate = 2 * bytes / copy_time;
+    const index columns = s[0] * s[2];
+    gpu_bench::scan_by_key<T> by_key(d, columns, s[1]);
+    const auto block_each = [&](int i) {
+        cuda::launch(d, "one block each", gpu_bench::one_block_each<T, 256, 8>, columns, {256, 0}, s[1],
+                     at(i).lambda.data(), at(i).u.data(), at(i).h.data());
+    };
+    const auto keys = [&](int i) { by_key(at(i).lambda.data(), at(i).u.data(), at(i).h.data()); };
+    keys(0);
+    const auto of_keys = copy_to_host(at(0).h);
+    block_each(0);
+    if (!agree(of_keys, copy_to_host(at(0).h))) {
+        std::printf("%s: the yardsticks disagree\n", s.to_string().c_str());
+        return false;
+    }
+    const double key_time = seconds(d, sets, keys), block_time = seconds(d, sets, block_each);
+    const double scan_time = seconds(d, sets, forward);
+    std::printf(
+        "%s of %zu bytes a number: cub::DeviceScan by key takes %.2f, a block for each column %.2f of the scan's "
+        "time\n",
+        s.to_string().c_str(), sizeof(T), key_time / scan_time, block_time / scan_time);
     line("copy", s, "2 B T D: u in; h out", 2 * bytes, copy_time, rate);
-    line("scan", s, "3 B T D: lambda, u; h", 3 * bytes, seconds(d, sets, forward), rate);
+    line("scan", s, "3 B T D: lambda, u; h", 3 * bytes, scan_time, rate);
     line("scan_back", s, "5 B T D: 3 in; 2 out", 5 * bytes,
          seconds(d, sets, [&](int i) { back.template operator()<update::overwrite>(i); }), rate);
     line("scan_back +=", s, "7 B T D: 5 in; 2 out", 7 * bytes,
@@ -106,13 +145,13 @@ int report() {
         const cuda::device d;
         cudaDeviceProp properties{};
         cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
-        std::printf(
-            "%s, %d multiprocessors; float, medians of single runs, arrays rotated through more than its cache\n",
-            properties.name, d.multiprocessors());
+        std::printf("%s, %d multiprocessors; medians of single runs, arrays rotated through more than its cache\n",
+                    properties.name, d.multiprocessors());
         bool ok = true;
         for (const shape& s : {shape{16, 2048, 2048}, shape{16, 2048, 512}, shape{1, 1 << 20, 1}, shape{1, 1 << 20, 16},
                                shape{1, 1 << 20, 132}, shape{4, 1 << 18, 33}, shape{256, 16, 1024}})
-            ok = measure(d, s) && ok;
+            ok = measure<float>(d, s) && ok;
+        ok = measure<cuda::bf16>(d, {16, 2048, 2048}) && ok;
         return ok ? 0 : 1;
     } catch (const std::exception& e) {
         std::printf("skipped: %s\n", e.what());
@@ -120,6 +159,6 @@ int report() {
     }
 }
 
-}  // namespace
+}  // namespace scan_bench
 
-int main() { return report(); }
+int main() { return scan_bench::report(); }
