@@ -4,6 +4,11 @@
 #include "bf16_check.hpp"
 #include "host_backend.hpp"
 
+#include <fprnn/ops/selective_scan.hpp>
+
+#include <cmath>
+#include <cstdint>
+
 namespace {
 
 namespace cuda = fprnn::cuda;
@@ -25,6 +30,40 @@ TEST_CASE("cuda bf16: what lies elsewhere or has another shape is named as ever"
                          fprnn::argument_error);
     CHECK(layer(gpu.copy(theta), gpu.copy(x(2)), gpu).all_converged());
     CHECK(layer(gpu.copy(theta), gpu.copy(fprnn::tensor<cuda::bf16>({0, 4, 2})), gpu).value.empty());
+}
+
+TEST_CASE("cuda bf16: the selective scan and its adjoint carry on in float what is stored so") {
+    fake::state = {};
+    const cuda::device gpu;
+    using fprnn::index;
+    constexpr index N = 4;
+    const fprnn::shape s{2, 19, 11}, n{2, 19, N};
+    const auto stored = [](const fprnn::shape& extents, std::uint64_t stream, double deviation) {
+        return cuda::round_to_bf16(gpu::random<float>(extents, stream, deviation));
+    };
+    auto delta = stored(s, 1, 0.5);
+    for (auto& x : delta) x = static_cast<cuda::bf16>(std::abs(static_cast<float>(x)));
+    const auto u = stored(s, 2, 1), omega = stored({N, s[2]}, 3, 0.3), b = stored(n, 4, 1), c = stored(n, 5, 1),
+               y_bar = stored(s, 6, 1);
+    const auto wide = [](const auto& x) { return cuda::to_float(x); };
+    const auto near = [](const cuda::tensor<cuda::bf16>& got, const fprnn::tensor<float>& expected) {
+        return gpu::distance(cuda::to_float(cuda::copy_to_host(got)), expected) <= bf16_layers::rounding;
+    };
+    const auto expected = fprnn::selective_scan(wide(delta), wide(omega), wide(b), wide(c), wide(u));
+    const auto got = cuda::selective_scan(gpu.copy(delta), gpu.copy(omega), gpu.copy(b), gpu.copy(c), gpu.copy(u));
+    CHECK(near(got.y, expected.y));
+    CHECK(near(got.H, expected.H));
+    fprnn::selective_scan_cotangents<float> bars(s, N);
+    fprnn::selective_scan_back(wide(delta), wide(omega), wide(b), wide(c), wide(u), {}, wide(y_bar), {}, bars);
+    cuda::selective_scan_cotangents<cuda::bf16> into(gpu, s, N);
+    cuda::selective_scan_back(gpu.copy(delta), gpu.copy(omega), gpu.copy(b), gpu.copy(c), gpu.copy(u), {},
+                              gpu.copy(y_bar), {}, into);
+    CHECK(near(into.delta, bars.delta));
+    CHECK(near(into.omega, bars.omega));
+    CHECK(near(into.b, bars.b));
+    CHECK(near(into.c, bars.c));
+    CHECK(near(into.u, bars.u));
+    CHECK(near(into.H, bars.H));
 }
 
 }  // namespace

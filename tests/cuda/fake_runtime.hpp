@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -140,7 +141,9 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
     return fake::state.result("cudaGetDeviceCount", fake::state.gpus == 0 ? cudaErrorNoDevice : cudaSuccess);
 }
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-    *value = which == cudaDevAttrComputeCapabilityMajor ? fake::state.capability : 1;
+    *value = which == cudaDevAttrComputeCapabilityMajor        ? fake::state.capability
+             : which == cudaDevAttrMaxThreadsPerMultiProcessor ? 2048
+                                                               : 1;
     return fake::state.result("cudaDeviceGetAttribute");
 }
 inline cudaError_t cudaGetDevice(int* gpu) {
@@ -189,11 +192,16 @@ inline cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaM
     }
     return code;
 }
-/// Within a capture what is given back is the graph's own.
+/// Within a capture only what the graph has taken can be given back.
 inline cudaError_t cudaFreeAsync(void* data, cudaStream_t) {
-    if (!fake::state.capturing) fake::release(data);
+    if (fake::state.capturing) {
+        const auto& own = fake::state.capturing->memory;
+        return std::find(own.begin(), own.end(), data) == own.end() ? cudaErrorInvalidValue : cudaSuccess;
+    }
+    fake::release(data);
     return cudaSuccess;
 }
+inline cudaError_t cudaDeviceGraphMemTrim(int) { return fake::state.result("cudaDeviceGraphMemTrim"); }
 inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
     const auto code = fake::state.result("cudaStreamBeginCapture");
     if (code == cudaSuccess) fake::state.capturing = std::make_shared<fake::graph>();

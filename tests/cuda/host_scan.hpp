@@ -18,13 +18,13 @@ namespace fprnn::cuda::detail {
 
 // As many threads as a host bears.
 template <>
-inline constexpr scan_tuning forward_tuning<float>{32, 3, 1};
+inline constexpr scan_tuning forward_tuning<float>{32, 3, 2};
 template <>
-inline constexpr scan_tuning forward_tuning<double>{16, 3, 1};
+inline constexpr scan_tuning forward_tuning<double>{16, 3, 2};
 template <>
-inline constexpr scan_tuning back_tuning<float>{16, 3, 1};
+inline constexpr scan_tuning back_tuning<float>{16, 3, 2};
 template <>
-inline constexpr scan_tuning back_tuning<double>{8, 3, 1};
+inline constexpr scan_tuning back_tuning<double>{8, 3, 2};
 
 template <int Threads, int Items, int Blocks, class Recurrence>
 void scan_start(const device&, const char*, const tiling& tiles, const look_back<typename Recurrence::state>& between,

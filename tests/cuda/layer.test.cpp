@@ -65,12 +65,12 @@ TEST_CASE("cuda layer: time is cut into chunks where channels are few, and token
     };
     using namespace fprnn::symbols;
     const auto diagonal = scan(sigmoid(affine<"lambda">(in)), linear<"u">(in));
-    CHECK(count(diagonal, {}, 20) == 2);
-    CHECK(count(diagonal, {}, 7) == 0);
+    CHECK(count(diagonal, {}, 70) == 2);
+    CHECK(count(diagonal, {}, 63) == 0);
     const chunked whole = fprnn::parallel({.tolerance = 1e-14, .ell_max = 9});
-    CHECK(count(fprnn::models::fp_rnn<2>(), whole, 20) == 9 + 9 + 1);
-    CHECK(count(fprnn::models::fp_rnn<2>(), {.length = 4}, 20) == 0);
-    CHECK(count(diagonal, {}, 8, 400) == 0);  // the tests' device has a multiprocessor, and room for 2,048 threads
+    CHECK(count(fprnn::models::fp_rnn<2>(), whole, 64) == 9 + 9 + 1);
+    CHECK(count(fprnn::models::fp_rnn<2>(), {.length = 4}, 64) == 0);
+    CHECK(count(diagonal, {}, 64, 400) == 0);  // the tests' device has a multiprocessor, and room for 2,048 threads
 }
 TEST_CASE(
     "cuda layer: rows and channels are executed by several threads at a time, which share nothing but what they say") {

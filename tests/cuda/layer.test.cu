@@ -25,6 +25,38 @@ TEST_CASE("layer: many sequences, one long one, and more channels than a block h
                      {3, 20, 4}, 300);
 }
 
+TEST_CASE("layer: kernels of their own that scan many tokens, there and back") {
+    using namespace fprnn::symbols;
+    const chunked whole = fprnn::parallel({.tolerance = 1e-12, .ell_max = 200});
+    const adjoint method = fprnn::implicit{.tolerance = 1e-13};
+    const auto lambda = sigmoid(affine<"lambda">(in));
+    check_equivalent(scan(lambda, linear<"u">(in)), {}, method, {2, 700, 4});
+    const auto b = linear<"b", fprnn::d_state>(in);
+    const auto c = linear<"c", fprnn::d_state>(in);
+    const auto Q = fprnn::householder<1, "Q">(in);
+    const auto mixed = Q * linear<"x">(in) + (I - Q) * prev;
+    check_equivalent(fixed_point(selective_scan<"ssm">(softplus(affine<"delta">(in)), b, c, mixed)), whole, method,
+                     {3, 20, 4});
+    check_equivalent(fixed_point(scan(lambda, (1 - lambda) * mixed)), whole, method, {2, 300, 4});
+}
+
+/// What graphs write down of cuBLAS and of memory the host's tests cannot show.
+TEST_CASE("layer: graphs of iterations give the bits of calling them") {
+    const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 10, .tolerance = 1e-12, .ell_max = 200},
+                             fprnn::implicit{.tolerance = 1e-12});
+    const dims size{.d_in = 4, .d_inner = 6, .d_state = 3};
+    const auto theta = fprnn::init<double>(layer, size, fprnn::seed{4});
+    const auto use = [&](bool graphs) {
+        return differentiate(layer, theta, gpu::random<double>({5, 24, 4}, 1),
+                             gpu::random<double>({5, layer.carry_width(size)}, 2, 0.3),
+                             gpu::random<double>({5, 24, 4}, 3), cuda::device(0, {.graphs = graphs}));
+    };
+    const auto got = use(true), expected = use(false);
+    CHECK(gpu::distance(got.value, expected.value) == 0);
+    CHECK(gpu::distance(got.theta_bar, expected.theta_bar) == 0);
+    CHECK(got.forward.iterations == expected.forward.iterations);
+}
+
 /// Programs of rows take addresses of functions and parameters of kernels, which the host's tests cannot show.
 TEST_CASE("layer: programs of rows give the numbers of a kernel a body") {
     const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
@@ -34,7 +66,7 @@ TEST_CASE("layer: programs of rows give the numbers of a kernel a body") {
     const auto x = gpu::random<double>({600, 5, 4}, 1), y_bar = gpu::random<double>({600, 5, 4}, 3);
     const auto use = [&](bool programs) {
         return differentiate(layer, theta, x, tensor<double>({600, layer.carry_width(size)}), y_bar,
-                             cuda::device(0, {.programs = programs}));
+                             cuda::device(0, {.programs = programs, .graphs = false}));
     };
     const auto expected = use(false), got = use(true);
     CHECK(::gpu::distance(got.value, expected.value) <= most);

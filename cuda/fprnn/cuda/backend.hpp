@@ -110,11 +110,10 @@ template <class T, class Body>
 bool start_kernel(const device&, const Body&) {
     return false;
 }
-/// Scans of sequences that lie side by side, [1,T,B·D]: time is cut into chunks unless there is a channel for every thread that the device has
-/// room for.                                                                        (docs/decisions/0011-scan-on-a-gpu.md)
+/// Scans of sequences that lie side by side, [1,T,B·D]: time is cut into chunks, of some tokens a thread, unless there is a channel for every thread
+/// that the device has room for. Products of λ over these have to be finite, as in cuda::scan.        (docs/decisions/0011-scan-on-a-gpu.md)
 inline bool is_worth_cutting(const device& d, index tokens, index channels) {
-    constexpr index threads_of_a_multiprocessor = 2048;
-    return tokens >= 8 && channels < threads_of_a_multiprocessor * d.multiprocessors();
+    return tokens >= 64 && channels < d.resident_threads();
 }
 template <class T>
 bool start_kernel(const device& d, const body::scan<T>& scan) {
@@ -193,8 +192,9 @@ private:
 
 }  // namespace detail
 
-/// Iterations of many tokens between two looks of the host. Who is done changes no more, and has his rows evaluated again.
-inline constexpr int most_unseen_iterations = 4;
+/// Iterations between two looks of the host, once they are a graph. Who is done changes no more, and has his rows evaluated again.
+inline constexpr int unseen_iterations = 4;
+inline constexpr int iterations_before_a_graph = 4;
 
 template <class T>
 void device::require_here(const char* operation, const char* name, const tensor<T>& x) const {
@@ -252,17 +252,15 @@ inline void device::repeat(index n, const T* running, const Calls& calls) const 
     if (auto* later = recording(n))
         return later->repeat(detail::code_of_while<T>(*this), detail::code_of_back<T>(*this), running, calls);
     if (!any(n, running)) return;
-    calls();  // what is called for the first time is loaded
-    if (!context_->options.graphs) {
-        while (any(n, running)) calls();
-    } else if (any(n, running)) {
-        const detail::graph iteration(*this, calls);
-        int times = 1;
-        do {
-            for (int i = 0; i < times; ++i) iteration.start();
-            times = std::min(2 * times, most_unseen_iterations);
-        } while (any(n, running));
+    // To write a graph down costs as much as some iterations, for which kernels must have been loaded.
+    for (int i = 0; i < iterations_before_a_graph || !context_->options.graphs; ++i) {
+        calls();
+        if (!any(n, running)) return;
     }
+    const detail::graph iteration(*this, calls);
+    do {
+        for (int i = 0; i < unseen_iterations; ++i) iteration.start();
+    } while (any(n, running));
 }
 
 template <class T>

@@ -55,7 +55,7 @@ private:
 
 /// What a device and everything that lies on it share.
 struct gpu_context {
-    int gpu = 0, multiprocessors = 0;
+    int gpu = 0, multiprocessors = 0, threads = 0;
     device_options options;
     cudaStream_t stream = nullptr;
     cudaMemPool_t pool = nullptr;
@@ -135,6 +135,7 @@ struct not_copied {
 /// Copies are the same device; within by_rows, what is called on the object itself is started later than what is called on its
 /// copies, and by one thread. Memory that is freed stays in the pool for later calls; it goes back to the GPU with
 /// the last copy and the last tensor, or when `trim` is called.
+/// One thread at a time uses a device, its copies and its tensors: several threads have one each, of the same GPU if they like.
 /// Errors: no GPU of that number; one older than compute capability 7.0, whose threads cannot wait for each other, or
 /// without memory pools; what CUDA says.
 class device : public without_packing<device> {
@@ -156,6 +157,7 @@ public:
 
         context_->gpu = gpu;
         context_->multiprocessors = detail::attribute(cudaDevAttrMultiProcessorCount, gpu);
+        context_->threads = context_->multiprocessors * detail::attribute(cudaDevAttrMaxThreadsPerMultiProcessor, gpu);
         const detail::current_gpu current(gpu);
         check(cudaStreamCreateWithFlags(&context_->stream, cudaStreamNonBlocking), "device: cudaStreamCreateWithFlags");
         cudaMemPoolProps properties{};
@@ -170,6 +172,8 @@ public:
 
     int gpu() const { return context_->gpu; }
     int multiprocessors() const { return context_->multiprocessors; }
+    /// That it has room for at a time.
+    int resident_threads() const { return context_->threads; }
     cudaStream_t stream() const { return context_->stream; }
 
     /// Returns when everything that was called has happened. Errors: also those of kernels that ran since the last time.
@@ -182,6 +186,7 @@ public:
     void trim() const {
         synchronize();
         check(cudaMemPoolTrimTo(context_->pool, 0), "cudaMemPoolTrimTo");
+        check(cudaDeviceGraphMemTrim(gpu()), "cudaDeviceGraphMemTrim");
     }
     /// Bytes, not initialised. Errors: out of memory, after which what there was is as it was.
     allocation allocate(index bytes) const;

@@ -12,7 +12,7 @@ namespace fprnn::cuda {
 /// Arguments as selective_scan_sequences'. H_bar [B,N,D] enters as Ḣ_{T−1} and leaves as Ḣ_{−1}. Cotangents that are null are not wanted.
 /// What a team cannot add up alone goes to sums that belong to somebody: b_bar and c_bar [bands, rows, N] to the channels of a team,
 /// which overwrites them, and A_bar [workers, N, D] to a worker, who takes the sequences worker, worker + workers, … and accumulates.
-/// states [workers, rounds, N, D] is scratch.
+/// scratch: [workers, rounds, N, D].
 template <class T, class S, update Update>
 struct selective_scan_adjoint {
     using number = T;
@@ -26,7 +26,9 @@ struct selective_scan_adjoint {
 };
 
 /// Rounds of `Items` tokens, before each of which the states are kept.
-inline index selective_scan_rounds(index tokens, int items) { return tokens / items + (tokens % items != 0); }
+FPRNN_BOTH inline index selective_scan_rounds(index tokens, int items) {
+    return tokens / items + (tokens % items != 0);
+}
 
 /// Teams of `threads` take that many neighbouring channels of a worker's sequences each: so many tiles.
 template <class T, class S, update Update>
@@ -57,7 +59,7 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
     const index bands = s.channels / Threads + (s.channels % Threads != 0);
     const index worker = tile / bands, band = tile % bands, channel = band * Threads + team.rank();
     const bool mine = channel < s.channels;
-    const index rounds = s.tokens / Items + (s.tokens % Items != 0), one = s.states * s.channels;
+    const index rounds = selective_scan_rounds(s.tokens, Items), one = s.states * s.channels;
     const auto is_state = [&](int n) { return mine && n < s.states; };
     const auto in_state = [&](int n) { return n * s.channels + channel; };
 

@@ -18,19 +18,17 @@ struct scalar_lane {
     FPRNN_BOTH void add(T* p, T value) const { p[channel] += value; }
     FPRNN_BOTH void prefetch(const T*) const {}
 
-    /// Of what is stored in another type.
+    /// Of what is stored in a type of its own, such as bf16.
     template <class U>
-    FPRNN_BOTH T load(const U* p) const {
-        return static_cast<T>(p[channel]);
-    }
+        requires(!std::is_arithmetic_v<U>)
+    FPRNN_BOTH T load(const U* p)
+    const { return static_cast<T>(p[channel]); }
     template <class U>
-    FPRNN_BOTH void store(U* p, T value) const {
-        p[channel] = static_cast<U>(value);
-    }
+        requires(!std::is_arithmetic_v<U>)
+    FPRNN_BOTH void store(U* p, T value) const { p[channel] = static_cast<U>(value); }
     template <class U>
-    FPRNN_BOTH void add(U* p, T value) const {
-        store(p, load(p) + value);
-    }
+        requires(!std::is_arithmetic_v<U>)
+    FPRNN_BOTH void add(U* p, T value) const { store(p, load(p) + value); }
 };
 
 /// Runs bodies channel by channel; sums run from the first channel to the last.

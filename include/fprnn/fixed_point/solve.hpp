@@ -88,7 +88,7 @@ template <class F, class Calls>
 void repeat_chunk(const F& f, index sequences, index n, const watches<typename F::scalar>& of, const Calls& calls) {
     if (n > f.tile)
         f.on.repeat(sequences, of.running, calls);
-    else  // within by_rows products are in between
+    else  // tokens one by one that a product needs all of: within by_rows nothing may come in between
         while (any_running(f, sequences, of)) calls();
 }
 

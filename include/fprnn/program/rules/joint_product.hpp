@@ -4,7 +4,7 @@
 
 #include <concepts>
 
-/// A device multiplies y_{t−1} by all of its maps at a time: every call costs there, and most of these maps have few columns. Their
+/// A device multiplies y_{t−1} of a token by all of its maps at a time: every call costs there, and most of these maps have few columns. Their
 /// weights stand below each other, what comes out beside each other.
 namespace fprnn {
 
@@ -44,12 +44,19 @@ template <class... E>
 consteval index count_maps_of_y_before(type_list<E...>) {
     return (index(0) + ... + index(maps_y_before<E>));
 }
+/// Whether E is one that comes before Map in a program.
+template <class Program, class E, class Map>
+inline constexpr bool maps_y_earlier = maps_y_before<E> && (Program::template slot<E> < Program::template slot<Map>);
+template <class Program, class Map, class... E>
+consteval bool maps_y_first(type_list<E...>) {
+    return (!maps_y_earlier<Program, E, Map> && ...);
+}
 
 /// What the maps of y_{t−1} share; the first of them has the memory.
 template <class T>
 struct joint_memory {
     T* weights = nullptr;  ///< [columns, D]
-    T* rows = nullptr;     ///< [C, tile, columns]: what comes out, or its cotangents
+    T* rows = nullptr;     ///< [tile, columns]: what comes out, or its cotangents
 };
 
 /// The part that Map, one of them, has in it.
@@ -60,16 +67,15 @@ struct joint_product {
     static constexpr bool possible =
         !has_tiles<typename F::backend> && maps_y_before<Map> && (count_maps_of_y_before(nodes{}) > 1);
 
-    /// Unrolled, every map multiplies by itself.
-    static bool is_used(const F& f) { return possible && !f.unrolled; }
+    /// For tokens one by one, whose rows are few. Unrolled, every map multiplies by itself.
+    static bool is_used(const F& f) { return possible && f.chunk == 1 && !f.unrolled; }
 
-    static consteval bool is_first() {
-        return []<class... E>(type_list<E...>) { return (!comes_before<E> && ...); }(nodes{});
-    }
+    static constexpr bool is_first = maps_y_first<typename F::program, Map>(nodes{});
+
     static void lay_out(F& f, arena<T>& scratch) {
-        if (!is_first() || !is_used(f)) return;
+        if (!is_first || !is_used(f)) return;
         const index all = columns(f);
-        f.template memory_of<Map>().joint = {scratch.take(all * f.size.d_inner), scratch.take(f.chunk * f.tile * all)};
+        f.template memory_of<Map>().joint = {scratch.take(all * f.size.d_inner), scratch.take(f.tile * all)};
     }
     /// W, the map's weights of y_{t−1}.
     static void take(F& f, matrix<const T> w) {
@@ -79,7 +85,7 @@ struct joint_product {
     /// y = W y_{t−1}, which is added to `start` where there is one. The first map that is evaluated multiplies for all.
     static void value(F& f, index row, index n, const T* start) {
         const auto all = rows(f, n);
-        if constexpr (is_first()) {
+        if constexpr (is_first) {
             f.on.multiply(all, f.template const_value_rows<y_before>(row, n), weights(f), true, f.packing);
             ++f.work.matrix_products;
         }
@@ -96,7 +102,7 @@ struct joint_product {
         const auto all = rows(f, n);
         f.each_row(
             n, body::copy<T>{f.template width_of<Map>(), f.template bars<Map>(row), {all.data + at(f), all.stride}});
-        if constexpr (is_first())
+        if constexpr (is_first)
             f.on.multiply_back(f.template bar_rows<y_before>(row, n),
                                matrix<const T>{all.data, all.rows, all.columns, all.stride}, weights(f), false,
                                f.packing);
@@ -111,17 +117,14 @@ private:
     }
     static index at(const F& f) {
         return [&]<class... E>(type_list<E...>) {
-            return (index(0) + ... + (comes_before<E> ? f.template width_of<E>() : 0));
+            return (index(0) + ... + (maps_y_earlier<typename F::program, E, Map> ? f.template width_of<E>() : 0));
         }(nodes{});
     }
-    template <class E>
-    static constexpr bool comes_before = maps_y_before<E>&& F::template slot<E> < F::template slot<Map>;
-
     static joint_memory<T> memory(F& f) {
         joint_memory<T> of_first;
         for_each_node(nodes{}, [&]<class E>() {
             if constexpr (joint_product<E, F>::possible)
-                if (joint_product<E, F>::is_first()) of_first = f.template memory_of<E>().joint;
+                if (joint_product<E, F>::is_first) of_first = f.template memory_of<E>().joint;
         });
         return of_first;
     }

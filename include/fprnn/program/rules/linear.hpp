@@ -124,10 +124,8 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         T* out = f.template value_at<node>(row);
         if constexpr (joint<F>::possible)
             if (joint<F>::is_used(f)) {
-                const T* hoisted = f.template memory_of<node>().hoisted;
-                if (!has_hoisted(parts{}) && !node::has_bias) return joint<F>::value(f, row, n, nullptr);
-                return joint<F>::value(f, row, n,
-                                       evaluated_once(f) ? out : hoisted + row * f.template width_of<node>());
+                constexpr bool has_start = has_hoisted(parts{}) || node::has_bias;  // evaluated once: it stands there
+                return joint<F>::value(f, row, n, has_start ? out : nullptr);
             }
         bool overwrite = true;
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
