@@ -194,6 +194,7 @@ private:
 
 /// Iterations between two looks of the host, once they are a graph. Who is done changes no more, and has his rows evaluated again.
 inline constexpr int unseen_iterations = 4;
+/// That are called one by one, each looked at.
 inline constexpr int iterations_before_a_graph = 4;
 
 template <class T>

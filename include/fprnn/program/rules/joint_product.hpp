@@ -8,25 +8,6 @@
 /// weights stand below each other, what comes out beside each other.
 namespace fprnn {
 
-namespace body {
-
-/// to = a + b
-template <class T>
-struct sum_rows {
-    index channels;
-    strided<const T> a, b;
-    strided<T> to;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index) const {
-        const T *x = a[r], *y = b[r];
-        T* z = to[r];
-        Team::each(channels, [&](auto lane) { lane.store(z, lane.load(x) + lane.load(y)); });
-    }
-};
-
-}  // namespace body
-
 namespace detail {
 
 using y_before = shift_node<previous_node>;
@@ -82,8 +63,8 @@ struct joint_product {
         f.each_row(w.rows,
                    body::copy<T>{w.columns, {w.data, w.stride}, {memory(f).weights + at(f) * w.columns, w.columns}});
     }
-    /// y = W y_{t−1}, which is added to `start` where there is one. The first map that is evaluated multiplies for all.
-    static void value(F& f, index row, index n, const T* start) {
+    /// y = W y_{t−1}, or += where something stands there. The first map that is evaluated multiplies for all.
+    static void value(F& f, index row, index n, bool adds) {
         const auto all = rows(f, n);
         if constexpr (is_first) {
             f.on.multiply(all, f.template const_value_rows<y_before>(row, n), weights(f), true, f.packing);
@@ -92,8 +73,8 @@ struct joint_product {
         const index width = f.template width_of<Map>();
         const strided<const T> mine{all.data + at(f), all.stride};
         const strided<T> y = f.template values<Map>(row);
-        if (start)
-            f.each_row(n, body::sum_rows<T>{width, {start, width}, mine, y});
+        if (adds)
+            f.each_row(n, body::add_rows<T>{width, mine, {y}});
         else
             f.each_row(n, body::copy<T>{width, mine, y});
     }

@@ -123,10 +123,7 @@ struct rule<linear_node<Name, E, W, BiasInit, WeightInit>> : plain_rule {
         if (f.phase == pass::replay) return;
         T* out = f.template value_at<node>(row);
         if constexpr (joint<F>::possible)
-            if (joint<F>::is_used(f)) {
-                constexpr bool has_start = has_hoisted(parts{}) || node::has_bias;  // evaluated once: it stands there
-                return joint<F>::value(f, row, n, has_start ? out : nullptr);
-            }
+            if (joint<F>::is_used(f)) return joint<F>::value(f, row, n, has_hoisted(parts{}) || node::has_bias);
         bool overwrite = true;
         if constexpr (iterated && (has_hoisted(parts{}) || node::has_bias)) {
             const index width = f.template width_of<node>();
