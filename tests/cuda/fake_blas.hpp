@@ -52,6 +52,11 @@ inline cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t mode) {
     fake::math = mode;
     return fake::state.result("cublasSetMathMode") == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
 }
+inline cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t, void* workspace, std::size_t bytes) {
+    const bool is_there = fake::state.memory.count(workspace) && fake::state.memory.at(workspace) >= bytes;
+    return fake::state.result("cublasSetWorkspace") == cudaSuccess && is_there ? CUBLAS_STATUS_SUCCESS
+                                                                               : CUBLAS_STATUS_INVALID_VALUE;
+}
 inline cublasStatus_t cublasSgemm_v2_64(cublasHandle_t, cublasOperation_t of_a, cublasOperation_t of_b, std::int64_t m,
                                         std::int64_t n, std::int64_t k, const float* alpha, const float* A,
                                         std::int64_t lda, const float* B, std::int64_t ldb, const float* beta, float* C,

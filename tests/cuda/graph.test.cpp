@@ -6,6 +6,9 @@
 
 #include <ops/checks.hpp>
 
+#include <array>
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -21,14 +24,15 @@ TEST_CASE("cuda graph: what is written down happens when it is started, as often
     cuda::tensor<double> x(gpu, {3});
     x.clear();
     {
-        const cuda::detail::graph add_two(gpu, [&] {
+        cuda::detail::executable_graph add_two;
+        add_two.become(cuda::detail::written_down(gpu, [&] {
             auto two = cuda::tensor<double>(gpu, {3});
             gpu.fill(3, two.data(), 2.0);
             gpu.row<double>(fprnn::body::add<double>{3, two.data(), x.data()});
-        });
+        }));
         CHECK(cuda::copy_to_host(x)[1] == 0);
-        add_two.start();
-        add_two.start();
+        add_two.start(gpu);
+        add_two.start(gpu);
     }
     CHECK(cuda::copy_to_host(x)[1] == 4);
 }
@@ -38,47 +42,33 @@ TEST_CASE("cuda graph: what is thrown while it is written down comes out, and th
     const cuda::device gpu;
     cuda::tensor<double> x(gpu, {3});
     x.clear();
-    CHECK_THROWS_WITH_AS(cuda::detail::graph(gpu, [&] { throw std::runtime_error("so it is"); }), "so it is",
+    CHECK_THROWS_WITH_AS(cuda::detail::written_down(gpu, [&] { throw std::runtime_error("so it is"); }), "so it is",
                          std::runtime_error);
     // The host cannot wait for what does not happen yet.
-    CHECK_THROWS_WITH_AS(cuda::detail::graph(gpu, [&] { (void)gpu.any(3, std::as_const(x).data()); }),
+    CHECK_THROWS_WITH_AS(cuda::detail::written_down(gpu, [&] { (void)gpu.any(3, std::as_const(x).data()); }),
                          "cudaStreamSynchronize(GPU 0): its words (itsName)", cuda::error);
     gpu.fill(3, x.data(), 1.0);
     CHECK(cuda::copy_to_host(x)[2] == 1);
 }
 
-/// A layer in chunks of three tokens, the last of two.
+/// A layer on 8 tokens of 5 sequences.
 struct solved {
-    fprnn::layer<decltype(fprnn::models::fp_mamba<2>())> layer{fprnn::models::fp_mamba<2>(),
-                                                               {.length = 3, .tolerance = 1e-12, .ell_max = 200},
-                                                               fprnn::implicit{.tolerance = 1e-12}};
+    fprnn::layer<decltype(fprnn::models::fp_mamba<2>())> layer;
     fprnn::dims size{.d_in = 4, .d_inner = 6, .d_state = 3};
     fprnn::layer_parameters<double> theta = fprnn::init<double>(layer, size, fprnn::seed{4});
 
-    layers::outcome on(const cuda::device_options& options) const {
-        return layers::differentiate(layer, theta, gpu::random<double>({5, 8, 4}, 1),
-                                     gpu::random<double>({5, layer.carry_width(size)}, 2, 0.3),
-                                     gpu::random<double>({5, 8, 4}, 3), cuda::device(0, options));
+    explicit solved(index length)
+        : layer(fprnn::models::fp_mamba<2>(), {.length = length, .tolerance = 1e-12, .ell_max = 200},
+                fprnn::implicit{.tolerance = 1e-12}) {}
+
+    layers::outcome on(const cuda::device& gpu, std::uint64_t numbers = 1, index tokens = 8, index B = 5) const {
+        return layers::differentiate(layer, theta, gpu::random<double>({B, tokens, 4}, numbers),
+                                     gpu::random<double>({B, layer.carry_width(size)}, numbers + 1, 0.3),
+                                     gpu::random<double>({B, tokens, 4}, numbers + 2), gpu);
     }
 };
 
-TEST_CASE("cuda graph: iterations that the host does not look at change nothing, and there are few that it does") {
-    const host::guarded_devices guard;
-    const solved problem;
-    const auto count = [&](bool graphs, int& looks, int& calls) {
-        fake::state.calls_of.clear();
-        const int before = host::launches;
-        auto out = problem.on({.graphs = graphs});
-        looks = fake::state.calls_of["cudaStreamSynchronize"];
-        calls = host::launches - before;
-        for (const char* name :
-             {"cudaGraphLaunch", "cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate",
-              "cublasDgemm", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaMallocFromPoolAsync"})
-            calls += fake::state.calls_of[name];
-        return out;
-    };
-    int looks, calls, all_looks, all_calls;
-    const auto got = count(true, looks, calls), expected = count(false, all_looks, all_calls);
+void check_same(const layers::outcome& got, const layers::outcome& expected) {
     CHECK(checks::same_bits(got.value, expected.value));
     CHECK(checks::same_bits(got.carry, expected.carry));
     CHECK(checks::same_bits(got.x_bar, expected.x_bar));
@@ -86,9 +76,129 @@ TEST_CASE("cuda graph: iterations that the host does not look at change nothing,
     CHECK(got.forward.iterations == expected.forward.iterations);
     CHECK(got.forward.residual == expected.forward.residual);
     CHECK(got.back.iterations == expected.back.iterations);
+}
+
+TEST_CASE("cuda graph: iterations that the host does not look at change nothing, and there are few that it does") {
+    const host::guarded_devices guard;
+    const solved problem(3);  // the last chunk is of two
+    const auto count = [&](bool graphs, int& looks, int& calls) {
+        fake::state.calls_of.clear();
+        const int before = host::launches;
+        auto out = problem.on(cuda::device(0, {.graphs = graphs}));
+        looks = fake::state.calls_of["cudaStreamSynchronize"];
+        calls = host::launches - before;
+        for (const char* name :
+             {"cudaGraphLaunch", "cudaStreamBeginCapture", "cudaStreamEndCapture", "cudaGraphInstantiate",
+              "cudaGraphExecUpdate", "cublasDgemm", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaMallocFromPoolAsync"})
+            calls += fake::state.calls_of[name];
+        return out;
+    };
+    int looks, calls, all_looks, all_calls;
+    const auto got = count(true, looks, calls), expected = count(false, all_looks, all_calls);
+    check_same(got, expected);
     MESSAGE("looks of the host ", looks, " instead of ", all_looks, ", calls ", calls, " instead of ", all_calls);
     CHECK(looks < all_looks / 2);
     CHECK(calls < all_calls / 4);
+}
+
+TEST_CASE(
+    "cuda graph: a pass of tokens one by one is one, from the second time on, with the numbers that it has then") {
+    const host::guarded_devices guard;
+    const solved problem(1);
+    const cuda::device plain(0, {.graphs = false}), gpu;
+    const auto count = [&](std::uint64_t numbers, index tokens, index B) {
+        const auto expected = problem.on(plain, numbers, tokens, B);
+        auto& calls = fake::state.calls_of;
+        calls.clear();
+        check_same(problem.on(gpu, numbers, tokens, B), expected);
+        return std::array{calls["cudaStreamBeginCapture"], calls["cudaGraphInstantiate"], calls["cudaGraphExecUpdate"],
+                          calls["cudaGraphLaunch"]};
+    };
+    using of = std::array<int, 4>;
+    CHECK(count(1, 8, 5) == of{0, 0, 0, 0});
+    CHECK(count(2, 8, 5) == of{3, 3, 0, 3});  // there, again, and back
+    CHECK(count(3, 8, 5) == of{3, 0, 3, 3});
+    CHECK(count(4, 5, 5) == of{0, 0, 0, 0});
+    CHECK(count(5, 8, 4) == of{0, 0, 0, 0});
+    CHECK(count(6, 8, 5) == of{3, 0, 3, 3});
+    CHECK(count(7, 5, 5) == of{3, 3, 0, 3});
+    CHECK(count(8, 8, 4) == of{3, 3, 0, 3});
+    CHECK(count(9, 3, 5) == of{0, 0, 0, 0});
+    CHECK(count(10, 3, 5) == of{0, 0, 0, 0});  // less than a graph is worth
+    gpu.trim();
+    CHECK(fake::state.graphs == 0);
+    CHECK(count(11, 8, 5) == of{0, 0, 0, 0});
+}
+
+TEST_CASE("cuda graph: a pass in which the host looks, or takes memory, goes on as it would without") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {4});
+    double seen = 0;
+    std::optional<cuda::tensor<double>> taken;
+    const auto pass = [&](bool looks, bool takes) {
+        fake::state.calls_of.clear();
+        x.clear();
+        seen = 0;
+        gpu.pass(8, 4, [&] {
+            gpu.by_rows(4, [&] {
+                gpu.fill(4, x.data(), 1.0);
+                if (looks) seen = gpu.seen(4, std::as_const(x).data())[2];
+                if (takes) taken.emplace(gpu, fprnn::shape{3});
+                gpu.row<double>(fprnn::body::add<double>{4, x.data(), x.data()});
+            });
+        });
+        CHECK(cuda::copy_to_host(x)[3] == 2);
+        CHECK(seen == (looks ? 1 : 0));
+        return std::pair(fake::state.calls_of["cudaStreamBeginCapture"], fake::state.calls_of["cudaGraphLaunch"]);
+    };
+    CHECK(pass(false, false) == std::pair(0, 0));
+    CHECK(pass(false, false) == std::pair(1, 1));
+    CHECK(pass(true, false) == std::pair(1, 1));
+    CHECK(pass(true, false) == std::pair(0, 0));
+    CHECK(pass(false, true) == std::pair(0, 0));
+    CHECK(pass(false, false) == std::pair(0, 0));
+}
+
+TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {4});
+    x.clear();
+    bool fails = false;
+    const auto pass = [&] {
+        gpu.pass(8, 4, [&] {
+            gpu.fill(4, x.data(), 1.0);
+            if (fails) throw std::runtime_error("so it is");
+        });
+    };
+    pass();
+    pass();
+    x.clear();
+    fails = true;
+    CHECK_THROWS_WITH_AS(pass(), "so it is", std::runtime_error);
+    CHECK(cuda::copy_to_host(x)[0] == 0);
+    fails = false;
+    pass();
+    CHECK(cuda::copy_to_host(x)[0] == 1);
+}
+
+TEST_CASE("cuda graph: those that have not been used for longest are forgotten") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {4});
+    const auto pass = [&](index tokens) {
+        fake::state.calls_of.clear();
+        gpu.pass(tokens, 4, [&] { gpu.fill(4, x.data(), 1.0); });
+        return fake::state.calls_of["cudaGraphLaunch"];
+    };
+    const auto most = static_cast<index>(cuda::detail::all_known_calls::most);
+    for (index t = 0; t < most; ++t) CHECK(pass(100 + t) == 0);
+    CHECK(pass(100) == 1);
+    CHECK(pass(10) == 0);  // in the place of 101
+    CHECK(pass(100) == 1);
+    CHECK(pass(102) == 1);
+    CHECK(pass(101) == 0);
 }
 
 TEST_CASE("cuda graph: whichever call fails, its name is in the error, and the device has its memory back") {
@@ -100,6 +210,22 @@ TEST_CASE("cuda graph: whichever call fails, its name is in the error, and the d
     fake::state = {};
     use();
     CHECK(fake::state.calls_of["cudaGraphLaunch"] > 2);
+    CHECK(host::check_failures(use) > 100);
+}
+
+TEST_CASE(
+    "cuda graph: whichever call fails in three passes, its name is in the error, and the device has its memory back") {
+    const fprnn::layer layer(fprnn::models::fp_rnn<1>(), fprnn::sequential({.tolerance = 1e-12, .ell_max = 9}),
+                             fprnn::implicit{.tolerance = 1e-12, .ell_max = 9});
+    const auto theta = fprnn::init<double>(layer, {.d_in = 2, .d_inner = 3}, fprnn::seed{4});
+    const auto x = gpu::random<double>({1, 4, 2}, 1), y_bar = gpu::random<double>({1, 4, 2}, 2);
+    const auto use = [&] {
+        const cuda::device gpu;
+        for (int i = 0; i < 3; ++i) layers::differentiate(layer, theta, x, fprnn::tensor<double>(), y_bar, gpu);
+    };
+    fake::state = {};
+    use();
+    CHECK(fake::state.calls_of["cudaGraphExecUpdate"] == 3);
     CHECK(host::check_failures(use) > 100);
 }
 

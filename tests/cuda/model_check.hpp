@@ -27,7 +27,7 @@ struct outcome {
 };
 
 template <class Backend>
-outcome train(index steps, Backend backend, int layers = 2, index length = 3) {
+outcome train(index steps, Backend backend, int layers = 2, index length = 5) {
     const fprnn::word_problem data{.group = fprnn::finite_group("S3"), .seed = {3}};
     const fprnn::models::sequence_model model(
         fprnn::models::fp_mamba<2>(),

@@ -3,6 +3,7 @@
 #include <fprnn/cuda/blas.hpp>
 #include <fprnn/cuda/graph.hpp>
 #include <fprnn/cuda/parameters.hpp>
+#include <fprnn/cuda/pass.hpp>
 #include <fprnn/cuda/recorder.hpp>
 #include <fprnn/cuda/row.hpp>
 #include <fprnn/cuda/selective_scan.hpp>
@@ -196,6 +197,8 @@ private:
 inline constexpr int unseen_iterations = 4;
 /// That are called one by one, each looked at.
 inline constexpr int iterations_before_a_graph = 4;
+/// Fewer are called at once.
+inline constexpr index tokens_of_a_graph = 4;
 
 template <class T>
 void device::require_here(const char* operation, const char* name, const tensor<T>& x) const {
@@ -232,6 +235,17 @@ inline void device::row(const Body& body) const {
     }
     if (!detail::start_kernel<T>(*this, body)) detail::start_row<T>(*this, body);
 }
+inline detail::all_known_calls& device::known_calls() const {
+    if (!context_->known_calls) context_->known_calls = std::make_shared<detail::all_known_calls>();
+    return *context_->known_calls;
+}
+template <class Calls>
+void device::pass(index tokens, index rows, const Calls& calls) const {
+    if (tokens < tokens_of_a_graph || !context_->options.graphs || context_->pass) return calls();
+    detail::graph_of_pass mine(*this, known_calls().find(&detail::name_of_calls<Calls>, tokens, rows));
+    calls();
+    mine.finish();
+}
 template <class Calls>
 void device::by_rows(index n, const Calls& calls) const {
     if (n == 0 || recording(n) || !context_->options.programs) return calls();
@@ -258,9 +272,10 @@ inline void device::repeat(index n, const T* running, const Calls& calls) const 
         calls();
         if (!any(n, running)) return;
     }
-    const detail::graph iteration(*this, calls);
+    detail::executable_graph& iteration = known_calls().find(&detail::name_of_calls<Calls>, 0, n).calls.graph;
+    iteration.become(detail::written_down(*this, calls));
     do {
-        for (int i = 0; i < unseen_iterations; ++i) iteration.start();
+        for (int i = 0; i < unseen_iterations; ++i) iteration.start(*this);
     } while (any(n, running));
 }
 

@@ -27,14 +27,24 @@ struct device_options {
     bool tf32 = false;
     /// What happens to a token between two products is one kernel. Without, everything is: to be compared with, and to look for errors.
     bool programs = true;
-    /// An iteration of many tokens is a graph, and the host looks every few of them who is still iterating. Without, it calls everything
-    /// again, and looks every time.
+    /// An iteration of many tokens is a graph, and the host looks every few of them who is still iterating; a pass of tokens one by one is
+    /// another. Without, everything is called again, and the host looks every time.
     bool graphs = true;
 };
 
 namespace detail {
 
 class blas;
+class all_known_calls;
+
+/// What has been called and not started.
+class pending {
+public:
+    virtual void flush() = 0;
+
+protected:
+    ~pending() = default;
+};
 
 /// Makes a GPU the current one of this thread, and the one that was current again afterwards.
 class current_gpu {
@@ -61,7 +71,9 @@ struct gpu_context {
     cudaMemPool_t pool = nullptr;
     std::shared_ptr<detail::blas> blas;  ///< once a product has been asked for
     std::once_flag blas_made;
-    std::map<const void*, detail::step> functions;  ///< of the GPU, by what stands for them on the host
+    std::shared_ptr<detail::all_known_calls> known_calls;  ///< once there are any
+    detail::pending* pass = nullptr;                       ///< that is being called
+    std::map<const void*, detail::step> functions;         ///< of the GPU, by what stands for them on the host
     std::mutex functions_mutex;
 
     gpu_context() = default;
@@ -69,6 +81,7 @@ struct gpu_context {
     gpu_context& operator=(const gpu_context&) = delete;
     ~gpu_context() {  // Nobody is left to hear of an error.
         int before = 0;
+        known_calls.reset();
         if (blas && cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess) {
             blas.reset();
             (void)cudaSetDevice(before);
@@ -101,21 +114,13 @@ class row_sums;
 template <class T>
 struct row_team;
 class blas;
+class graph_of_pass;
 class recorder;
 
 /// What numbers are computed in that are stored as X.
 template <class X>
 struct computed_in {
     using type = X;
-};
-
-/// What has been called and not started.
-class pending {
-public:
-    virtual void flush() = 0;
-
-protected:
-    ~pending() = default;
 };
 
 /// What a copy does not have.
@@ -179,12 +184,14 @@ public:
     /// Returns when everything that was called has happened. Errors: also those of kernels that ran since the last time.
     void synchronize() const {
         flush();
+        end_graph();
         check(cudaStreamSynchronize(stream()),
               [&] { return "cudaStreamSynchronize(GPU " + std::to_string(gpu()) + ")"; });
     }
     /// Gives memory that nothing lies in back to the GPU.
     void trim() const {
         synchronize();
+        context_->known_calls.reset();
         check(cudaMemPoolTrimTo(context_->pool, 0), "cudaMemPoolTrimTo");
         check(cudaDeviceGraphMemTrim(gpu()), "cudaDeviceGraphMemTrim");
     }
@@ -210,6 +217,7 @@ public:
         const std::lock_guard lock(context_->functions_mutex);
         const auto known = context_->functions.find(key);
         if (known != context_->functions.end()) return known->second;
+        end_graph();
         const detail::current_gpu current(gpu());
         return context_->functions[key] = find();
     }
@@ -239,6 +247,8 @@ public:
     template <class T, class Body>
     [[gnu::always_inline]] void row(const Body& body) const;
     template <class Calls>
+    void pass(index tokens, index rows, const Calls& calls) const;
+    template <class Calls>
     void by_rows(index n, const Calls& calls) const;
     template <class T, class Calls>
     [[gnu::always_inline]] void repeat(index n, const T* running, const Calls& calls) const;
@@ -265,6 +275,7 @@ public:
 private:
     friend class allocation;
     friend class detail::blas;
+    friend class detail::graph_of_pass;
     template <class T>
     friend class detail::row_sums;
     friend class detail::recorder;
@@ -275,6 +286,12 @@ private:
     void flush() const {
         if (pending_.value) pending_.value->flush();
     }
+    void* take(index bytes) const;
+    /// What is part of a graph happens, as the rest does then.
+    void end_graph() const {
+        if (context_->pass) context_->pass->flush();
+    }
+    detail::all_known_calls& known_calls() const;
     void clear_now(void* data, index bytes) const {
         if (bytes == 0) return;
         const detail::current_gpu current(gpu());
@@ -314,12 +331,16 @@ private:
 
 inline allocation device::allocate(index bytes) const {
     if (bytes == 0) return {};
+    return {context_, take(bytes)};
+}
+inline void* device::take(index bytes) const {
+    end_graph();
     const detail::current_gpu current(gpu());
     void* data = nullptr;
     check(cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(bytes), context_->pool, stream()), [&] {
         return "cudaMallocFromPoolAsync(" + std::to_string(bytes) + " bytes, GPU " + std::to_string(gpu()) + ")";
     });
-    return {context_, data};
+    return data;
 }
 
 }  // namespace fprnn::cuda

@@ -2,51 +2,90 @@
 
 #include <fprnn/cuda/device.hpp>
 
-#include <exception>
+#include <memory>
+#include <type_traits>
+#include <utility>
 
 namespace fprnn::cuda::detail {
 
-/// What is called on a device's stream, written down once and started as often as it is wanted.
-class graph {
+struct destroy_graph {
+    void operator()(cudaGraph_t g) const { (void)cudaGraphDestroy(g); }
+};
+/// What has been called on a stream, written down.
+using written_graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, destroy_graph>;
+
+/// While it lives, what is called on a device's stream is written down instead of happening. Memory that is taken and given back is the
+/// graph's. What nobody asks for with end() is forgotten.
+class capture {
 public:
-    /// Of all that calls() starts there; none of it happens. Memory that is taken and given back within calls() is the graph's.
-    /// Errors: what CUDA says, and what calls() throws, after which the stream is as it was.
-    template <class Calls>
-    graph(const device& d, const Calls& calls) : device_(d) {
+    /// Errors: what CUDA says, as in the rest.
+    explicit capture(const device& d) : device_(d) {
         const current_gpu current(d.gpu());
         check(cudaStreamBeginCapture(d.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-        std::exception_ptr failure;
-        try {
-            calls();
-        } catch (...) {
-            failure = std::current_exception();
-        }
-        cudaGraph_t written = nullptr;
-        cudaError_t code = cudaStreamEndCapture(d.stream(), &written);
-        const char* call = "cudaStreamEndCapture";
-        if (code == cudaSuccess && !failure) {
-            call = "cudaGraphInstantiate";
-            code = cudaGraphInstantiate(&started_, written, 0);
-        }
-        if (written) (void)cudaGraphDestroy(written);
-        if (failure) {
-            (void)cudaGetLastError();
-            std::rethrow_exception(failure);
-        }
-        check(code, call);
     }
-    ~graph() { (void)cudaGraphExecDestroy(started_); }
-    graph(const graph&) = delete;
-    graph& operator=(const graph&) = delete;
+    ~capture() {
+        if (is_over_) return;
+        cudaGraph_t graph = nullptr;
+        (void)cudaStreamEndCapture(device_.stream(), &graph);
+        (void)cudaGetLastError();
+        const written_graph forgotten(graph);
+    }
+    capture(const capture&) = delete;
+    capture& operator=(const capture&) = delete;
 
-    void start() const {
-        const current_gpu current(device_.gpu());
-        check(cudaGraphLaunch(started_, device_.stream()), "cudaGraphLaunch");
+    /// Called once.
+    written_graph end() {
+        is_over_ = true;
+        cudaGraph_t graph = nullptr;
+        check(cudaStreamEndCapture(device_.stream(), &graph), "cudaStreamEndCapture");
+        return written_graph(graph);
     }
 
 private:
     const device& device_;
-    cudaGraphExec_t started_ = nullptr;
+    bool is_over_ = false;
+};
+
+/// What calls() starts on the device's stream. Errors: also what calls() throws, after which the stream is as it was.
+template <class Calls>
+written_graph written_down(const device& d, const Calls& calls) {
+    capture all(d);
+    calls();
+    return all.end();
+}
+
+/// A graph that can be started, as often as it is wanted.
+class executable_graph {
+public:
+    executable_graph() = default;
+    executable_graph(executable_graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+    executable_graph& operator=(executable_graph&& other) noexcept {
+        std::swap(graph_, other.graph_);
+        return *this;
+    }
+    ~executable_graph() {
+        if (graph_) (void)cudaGraphExecDestroy(graph_);
+    }
+
+    /// Becomes that of `what`, which costs less where it has been that of the same calls with other addresses and numbers.
+    void become(const written_graph& what) {
+        if (graph_) {
+            cudaGraphExecUpdateResultInfo difference{};
+            const cudaError_t code = cudaGraphExecUpdate(graph_, what.get(), &difference);
+            if (code == cudaSuccess) return;
+            if (code != cudaErrorGraphExecUpdateFailure) check(code, "cudaGraphExecUpdate");
+            (void)cudaGetLastError();
+            (void)cudaGraphExecDestroy(std::exchange(graph_, nullptr));
+        }
+        check(cudaGraphInstantiate(&graph_, what.get(), 0), "cudaGraphInstantiate");
+    }
+    void start(const device& d) const {
+        const current_gpu current(d.gpu());
+        check(cudaGraphLaunch(graph_, d.stream()), "cudaGraphLaunch");
+    }
+
+private:
+    cudaGraphExec_t graph_ = nullptr;
 };
 
 }  // namespace fprnn::cuda::detail

@@ -3,6 +3,7 @@
 #include <fprnn/backend/backend.hpp>
 #include <fprnn/core/tensor.hpp>
 #include <fprnn/cuda/device.hpp>
+#include <fprnn/cuda/pass.hpp>
 #include <fprnn/cuda/program.hpp>
 #include <fprnn/cuda/row.hpp>
 
@@ -114,14 +115,16 @@ public:
     template <class T>
     T* sums(index width, T* to) {
         for (const sum& s : sums_)
-            if (s.to == to && s.width == width) return static_cast<T*>(s.memory.data());
+            if (s.to == to && s.width == width) return static_cast<T*>(s.parts);
         const index bytes = checked_product(device_.workers(rows_) * width, sizeof(T), "cuda: sums");
-        sums_.push_back({to, width, device_.allocate(bytes), [](const device& d, index workers, const sum& s) {
-                             d.template row<T>(add_parts<T>{s.width, workers, static_cast<const T*>(s.memory.data()),
-                                                            static_cast<T*>(s.to)});
-                         }});
-        device_.clear_now(sums_.back().memory.data(), bytes);
-        return static_cast<T*>(sums_.back().memory.data());
+        sum s{to, width, nullptr, {}, [](const device& d, index workers, const sum& all) {
+                  d.template row<T>(
+                      add_parts<T>{all.width, workers, static_cast<const T*>(all.parts), static_cast<T*>(all.to)});
+              }};
+        if (auto* pass = static_cast<graph_of_pass*>(device_.context_->pass)) s.parts = pass->take(bytes);
+        if (!s.parts) s.parts = (s.memory = device_.allocate(bytes)).data();
+        device_.clear_now(s.parts, bytes);
+        return static_cast<T*>(sums_.emplace_back(std::move(s)).parts);
     }
     /// Once everything has been started.
     void add_sums() {
@@ -143,7 +146,8 @@ private:
     struct sum {
         void* to;
         index width;
-        allocation memory;
+        void* parts;
+        allocation memory;  ///< of its own, or none
         void (*add)(const device&, index, const sum&);
     };
     /// Where what is written down is started without being asked for.

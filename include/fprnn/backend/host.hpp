@@ -36,6 +36,10 @@ struct host_backend {
         body.template row<typename Backend::template team<T>>(0, 0);
     }
     template <class Calls>
+    static void pass(index, index, const Calls& calls) {
+        calls();
+    }
+    template <class Calls>
     static void by_rows(index, const Calls& calls) {
         calls();
     }

@@ -96,7 +96,7 @@ void repeat_chunk(const F& f, index sequences, index n, const watches<typename F
 template <class F, class Calls>
 void in_chunks(F& f, const Calls& calls) {
     if (f.chunk == 1 && !f.unrolled)
-        f.on.by_rows(f.tile, calls);
+        f.on.pass(f.tokens, f.tile, [&] { f.on.by_rows(f.tile, calls); });
     else
         calls();
 }
