@@ -2,9 +2,16 @@
 #include <fprnn/cuda.cuh>
 
 #include <cmath>
+#include <cstdint>
 #include <cstdio>
 
 namespace fp = fprnn;
+
+double distance(const fp::tensor<float>& a, const fp::tensor<float>& b) {
+    double sum = 0;
+    for (fp::index i = 0; i < a.size(); ++i) sum += std::fabs(double(a[i]) - double(b[i]));
+    return sum / double(a.size());
+}
 
 int main() try {
     using namespace fp::symbols;
@@ -16,16 +23,23 @@ int main() try {
     auto theta = fp::init<float>(layer, {.d_in = 8, .d_inner = 16}, fp::seed{0});
     fp::tensor<float> x({2, 12, 8});  // [B,T,d_in]
     for (fp::index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(fp::random_stream(fp::seed{1}, 0).normal(i));
+    const auto expected = layer(theta, x).value;
 
+    //! [layer]
     fp::cuda::device gpu{0};
-    const auto sol = layer(gpu.copy(theta), gpu.copy(x), gpu);
-    const auto value = copy_to_host(sol.value), expected = layer(theta, x).value;
-    double difference = 0;
-    for (fp::index i = 0; i < value.size(); ++i) difference += std::fabs(double(value[i]) - double(expected[i]));
-    difference /= double(value.size());
-    std::printf("value %s, on average %.0e from the host's\n", value.shape().to_string().c_str(), difference);
+    const auto there = gpu.copy(theta);
+    const auto sol = layer(there, gpu.copy(x), gpu);
+    const auto value = copy_to_host(sol.value);
+    //! [layer]
+    std::printf("value %s, on average %.0e from the host's\n", value.shape().to_string().c_str(),
+                distance(value, expected));
 
-    // Training: what train() takes for a backend is where the model runs. Parameters are there, too, until it ends; data are the host's.
+    //! [bf16]
+    const auto half = layer(there, gpu.copy(fp::cuda::round_to_bf16(x)), gpu);  // half.value is bf16, half.carry float
+    //! [bf16]
+    std::printf("of bf16 %.0e\n", distance(fp::cuda::to_float(copy_to_host(half.value)), expected));
+
+    //! [train]
     const fp::word_problem data{.group = fp::finite_group("A4"), .seed = {1}};
     const fp::models::sequence_model model(fp::models::fp_mamba<2>(),
                                            {.vocabulary = 12, .classes = 12, .d_model = 32, .d_inner = 32});
@@ -37,7 +51,20 @@ int main() try {
             return true;
         },
         gpu);
-    return sol.all_converged() && end.end == fp::training_end::steps && difference < 1e-3 ? 0 : 1;
+    //! [train]
+
+    //! [generate]
+    const fp::parameters_on trained(gpu, parameters);  // copied once, for all calls
+    fp::models::model_carry<float, fp::cuda::tensor<float>> carry;
+    fp::tensor<std::int32_t> token({1, 1}, {3});
+    for (int t = 0; t < 4; ++t) {
+        const auto logits = copy_to_host(model.evaluate(trained, token, carry, nullptr, gpu));
+        for (fp::index v = token[0] = 0; v < 12; ++v)
+            if (logits[v] > logits[token[0]]) token[0] = static_cast<std::int32_t>(v);
+        std::printf("then %d\n", token[0]);
+    }
+    //! [generate]
+    return sol.all_converged() && end.end == fp::training_end::steps && distance(value, expected) < 1e-3 ? 0 : 1;
 } catch (const fp::cuda::error& e) {
     std::printf("no GPU: %s\n", e.what());
     return 1;

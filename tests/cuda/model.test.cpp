@@ -21,28 +21,62 @@ TEST_CASE("cuda model: training and evaluation are equivalent to the CPU's") {
 // docs/decisions/0015-programs-of-rows.md; -s prints the numbers
 TEST_CASE("cuda model: a step of training is a few hundred calls, with a kernel for each body some thousand") {
     const host::guarded_devices guard;
-    const auto calls = [](index steps, bool programs) {
+    const auto calls = [](index steps, const cuda::device_options& options) {
         fake::state.calls_of.clear();
-        (void)models::train(steps, cuda::device(0, {.programs = programs, .graphs = false}), 1, 16);
+        (void)models::train(steps, cuda::device(0, options), 1, 16);
         return fake::state.calls_of;
     };
-    const auto of_step = [&](bool programs) {
-        return [three = calls(3, programs), two = calls(2, programs)](const char* name) {
-            return three.at(name) - two.at(name);
+    const auto of_step = [&](const cuda::device_options& options) {
+        return [three = calls(3, options), two = calls(2, options)](const char* name) mutable {
+            return three[name] - two[name];
         };
     };
-    const auto step = of_step(true), without = of_step(false);
+    auto step = of_step({.graphs = false}), without = of_step({.programs = false, .graphs = false}),
+         graphs = of_step({});
     CHECK(step("cudaLaunchKernelEx") == 125);
     CHECK(step("cublasDgemm") == 66);
     CHECK(step("cudaMemcpyAsync") + step("cudaMemsetAsync") == 49);
     CHECK(step("cudaMallocFromPoolAsync") == 22);
     CHECK(step("cudaStreamSynchronize") == 10);
+    // The same kernels and products, of which three graphs consist: there, again, and back.
+    for (const char* name : {"cudaLaunchKernelEx", "cublasDgemm", "cudaStreamSynchronize"})
+        CHECK(graphs(name) == step(name));
+    CHECK(graphs("cudaMallocFromPoolAsync") == 20);
+    CHECK(graphs("cudaGraphInstantiate") == 0);
+    CHECK(graphs("cudaGraphExecUpdate") == 3);
+    CHECK(graphs("cudaGraphLaunch") == 3);
     // These depend on how many tokens do not settle in R numbers.
     CHECK(without("cudaLaunchKernelEx") > 1000);
     CHECK(without("cublasDgemm") == 66);
     CHECK(without("cudaMemcpyAsync") + without("cudaMemsetAsync") > 500);
     CHECK(without("cudaMallocFromPoolAsync") == 67);
     CHECK(without("cudaStreamSynchronize") > 10);
+}
+
+TEST_CASE("cuda model: token by token it goes on where it was, with parameters that it is given once") {
+    const host::guarded_devices guard;
+    const fprnn::models::sequence_model model(
+        fprnn::models::fp_mamba<2>(),
+        {.vocabulary = 5, .classes = 4, .d_model = 5, .d_inner = 6, .d_state = 3, .layers = 2}, {.length = 1});
+    const auto theta = model.init<double>(fprnn::seed{2});
+    tensor<std::int32_t> tokens({3, 6});
+    for (index i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<std::int32_t>((3 * i * i + i) % 5);
+    const auto expected = model.evaluate(theta, tokens.view());
+    cuda::device gpu;
+    const fprnn::parameters_on there(gpu, theta);
+    const auto go_on = [&](const auto& parameters) {
+        fake::state.calls_of.clear();
+        fprnn::models::model_carry<double, cuda::tensor<double>> carry;
+        for (index t = 0; t < 6; ++t) {
+            tensor<std::int32_t> next({3, 1});
+            for (index b = 0; b < 3; ++b) next[b] = tokens[b * 6 + t];
+            const auto logits = cuda::copy_to_host(model.evaluate(parameters, next.view(), carry, nullptr, gpu));
+            for (index b = 0; b < 3; ++b)
+                for (index v = 0; v < 4; ++v) CHECK(std::abs(logits(b, 0, v) - expected(b, t, v)) <= 1e-13);
+        }
+        return fake::state.calls_of["cudaMemcpyAsync"];
+    };
+    CHECK(go_on(theta) == go_on(there) + 6);
 }
 
 TEST_CASE("cuda model: the loss leaves out what is not counted, on several threads at a time") {

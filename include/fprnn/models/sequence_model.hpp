@@ -48,6 +48,9 @@ struct model_carry {
 template <class Block>
 class sequence_model {
 public:
+    /// An argument that converts instead of deducing.
+    template <class A>
+    using same = std::type_identity_t<A>;
     template <class T, class Backend>
     using solutions = std::vector<solution<T, typename Backend::template array<T>>>;
 
@@ -95,15 +98,21 @@ public:
     template <class T, class Tensor, class Backend = default_backend>
         requires(backend_for<Backend, T>&& std::is_same_v<Tensor, typename Backend::template array<T>>)
     Tensor evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T, Tensor>& carry,
-                    std::vector<solution<T, Tensor>>* how = nullptr, Backend backend = Backend{})
+                    same<std::vector<solution<T, Tensor>>>* how = nullptr, Backend backend = Backend{})
+    const { return evaluate(parameters_on<T, Backend>(backend, theta), tokens, carry, how, backend); }
+    /// The same with parameters that are where the backend works with them, for many calls: a device is given them once.
+    template <class T, class Tensor, class Backend>
+        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, typename Backend::template array<T>>)
+    Tensor evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
+                    model_carry<T, Tensor>& carry, same<std::vector<solution<T, Tensor>>>* how, same<Backend> backend)
     const {
+        const parameter_tree<T>& theta = there.tree();
         const auto layers = static_cast<std::size_t>(size.layers);
         const std::size_t carried = carry.blocks.size();
         require(carried == 0 || carried == layers, "sequence_model", [&] {
             return "carry must be empty or of " + std::to_string(layers) + " blocks, got " + std::to_string(carried);
         });
         if (how) how->resize(layers);
-        const parameters_on<T, Backend> there(backend, theta);
         const view<const T> table = theta["embedding"];
         model_carry<T, Tensor> next;
         detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");

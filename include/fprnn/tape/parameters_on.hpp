@@ -26,6 +26,7 @@ public:
     void refresh(Backend& backend) {
         if constexpr (!shared) backend.put(theta_.size(), theta_.data(), copy_->data());
     }
+    const parameter_tree<T>& tree() const { return theta_; }
     const T* data() const { return data_; }
     /// The copy, to be changed.
     T* data() requires(!shared) { return copy_->data(); }
