@@ -79,6 +79,24 @@ TEST_CASE("cuda model: token by token it goes on where it was, with parameters t
     CHECK(go_on(theta) == go_on(there) + 6);
 }
 
+TEST_CASE("cuda model: a table receives from its tokens in their order, from none, and from many") {
+    const host::guarded_devices guard;
+    host::threads = {.of_row = 3, .rows = 2, .of_grid = 2};
+    for (const index tokens : {0, 1, 40}) {
+        const index V = 7, D = 5;
+        tensor<std::int32_t> of({2, tokens});
+        for (index i = 0; i < of.size(); ++i) of[i] = static_cast<std::int32_t>(i * i % 6);  // never 2, 5 or 6
+        const auto y_bar = gpu::random<float>({2, tokens, D}, 1);
+        auto expected = gpu::random<float>({V, D}, 2);
+        cuda::device gpu;
+        auto got = gpu.copy(expected);
+        const auto there = gpu.copy(y_bar);
+        fprnn::embedding_back(of.view(), y_bar, expected.view());
+        cuda::embedding_back(of.view(), there.view(), got.view(), gpu);
+        CHECK(checks::same_bits(cuda::copy_to_host(got), expected));
+    }
+}
+
 TEST_CASE("cuda model: the loss leaves out what is not counted, on several threads at a time") {
     fake::state = {};
     fake::state.guarded = true;

@@ -6,6 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 /// What begins and ends a model: tokens to rows of a table, and logits to a loss. Tokens and targets are the host's, where they are
 /// made and checked; so is what the loss says.
@@ -28,22 +31,22 @@ struct embedding_row {
     }
 };
 
-/// A row of the table receives from the tokens that it stood for, the first of them first.
+/// A row of the table receives from the tokens that it stood for: those at the positions places[first[v]], …, in their order.
 template <class T>
 struct embedding_back_row {
-    index channels, count;
-    const std::int32_t* tokens;
+    index channels;
+    const index *first, *places;
     const T* y_bar;
     T* table_bar;
 
     template <class Team>
     FPRNN_BOTH void row(index v, index) const {
         T* to = table_bar + v * channels;
-        for (index i = 0; i < count; ++i) {
-            if (tokens[i] != v) continue;
-            const T* from = y_bar + i * channels;
-            Team::each(channels, [&](auto lane) { lane.add(to, lane.load(from)); });
-        }
+        Team::each(channels, [&](auto lane) {
+            auto sum = lane.load(to);
+            for (index i = first[v]; i < first[v + 1]; ++i) sum += lane.load(y_bar + places[i] * channels);
+            lane.store(to, sum);
+        });
     }
 };
 
@@ -101,15 +104,21 @@ void embedding(view<const T> table, view<const std::int32_t> tokens, view<T> y, 
     d.rows<T>(tokens.size(), detail::embedding_row<T>{D, table.data(), there.data(), y.data()});
 }
 
-/// As fprnn::embedding_back; every row of the table looks through all tokens, which is for vocabularies of hundreds.
+/// As fprnn::embedding_back. The host says which tokens a row of the table stood for.
 template <class T>
 void embedding_back(view<const std::int32_t> tokens, view<const T> y_bar, view<T> table_bar, device& d) {
     fprnn::detail::require_rank("embedding_back", "table_bar", table_bar.shape(), 2, "[V,D]");
     const index V = table_bar.shape()[0], D = table_bar.shape()[1];
     fprnn::detail::require_tokens("embedding_back", tokens, V);
     fprnn::detail::require_shape("embedding_back", "y_bar", y_bar.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-    auto there = detail::upload(d, tokens);
-    d.rows<T>(V, detail::embedding_back_row<T>{D, tokens.size(), there.data(), y_bar.data(), table_bar.data()});
+    fprnn::tensor<index> lists({V + 1 + tokens.size()});  // where a row's positions begin, and all positions
+    index *first = lists.data(), *places = first + V + 1;
+    for (const std::int32_t v : tokens) ++first[v + 1];
+    std::partial_sum(first, places, first);
+    std::vector<index> next(first, places);
+    for (index i = 0; i < tokens.size(); ++i) places[next[static_cast<std::size_t>(tokens[i])]++] = i;
+    auto there = detail::upload(d, std::as_const(lists).view());
+    d.rows<T>(V, detail::embedding_back_row<T>{D, there.data(), there.data() + V + 1, y_bar.data(), table_bar.data()});
 }
 
 /// As fprnn::cross_entropy, logits and logits_bar on the device.
