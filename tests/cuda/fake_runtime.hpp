@@ -43,7 +43,8 @@ struct runtime {
     std::string failed;                             ///< its name
     cudaError_t last = cudaSuccess;
     std::shared_ptr<graph> capturing;
-    int graphs = 0;  ///< that have not been destroyed, executable ones, too
+    int graphs = 0;                   ///< that have not been destroyed, executable ones, too
+    bool graphs_take_memory = false;  ///< as long as there are any, nothing else has some
 
     cudaError_t result(const char* name, cudaError_t code = cudaSuccess) {
         ++calls_of[name];
@@ -188,7 +189,10 @@ inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*
 inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return fake::state.result("cudaMemPoolTrimTo"); }
 inline cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
     const auto code = fake::state.result("cudaMallocFromPoolAsync",
-                                         bytes > fake::state.most ? cudaErrorMemoryAllocation : cudaSuccess);
+                                         bytes > fake::state.most ||
+                                                 (fake::state.graphs_take_memory && fake::state.graphs > 0)
+                                             ? cudaErrorMemoryAllocation
+                                             : cudaSuccess);
     if (code != cudaSuccess) return code;
     *data = fake::allocate(bytes);
     if (fake::state.capturing) {
@@ -222,6 +226,10 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* started, cudaGraph_t gr
     const auto code = fake::state.result("cudaGraphInstantiate");
     if (code == cudaSuccess) *started = reinterpret_cast<cudaGraphExec_t>(fake::handle_of(fake::graph_of(graph)));
     return code;
+}
+inline cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, std::size_t* count) {
+    *count = fake::graph_of(graph)->nodes.size();
+    return cudaSuccess;
 }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t) {
     const auto code = fake::state.result("cudaGraphLaunch");

@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,7 @@
 namespace {
 
 using fprnn::index;
+using fprnn::tensor;
 namespace cuda = fprnn::cuda;
 
 TEST_CASE("cuda graph: what is written down happens when it is started, as often as it is, in memory of its own") {
@@ -25,11 +27,11 @@ TEST_CASE("cuda graph: what is written down happens when it is started, as often
     x.clear();
     {
         cuda::detail::executable_graph add_two;
-        add_two.become(cuda::detail::written_down(gpu, [&] {
-            auto two = cuda::tensor<double>(gpu, {3});
-            gpu.fill(3, two.data(), 2.0);
-            gpu.row<double>(fprnn::body::add<double>{3, two.data(), x.data()});
-        }));
+        add_two.become(gpu, cuda::detail::written_down(gpu, [&] {
+                           auto two = cuda::tensor<double>(gpu, {3});
+                           gpu.fill(3, two.data(), 2.0);
+                           gpu.row<double>(fprnn::body::add<double>{3, two.data(), x.data()});
+                       }));
         CHECK(cuda::copy_to_host(x)[1] == 0);
         add_two.start(gpu);
         add_two.start(gpu);
@@ -50,6 +52,16 @@ TEST_CASE("cuda graph: what is thrown while it is written down comes out, and th
     gpu.fill(3, x.data(), 1.0);
     CHECK(cuda::copy_to_host(x)[2] == 1);
 }
+
+struct add_one {
+    index channels;
+    double* x;
+
+    template <class Team>
+    void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.store(x, lane.load(x) + 1); });
+    }
+};
 
 /// A layer on 8 tokens of 5 sequences.
 struct solved {
@@ -127,37 +139,112 @@ TEST_CASE(
     CHECK(count(10, 3, 5) == of{0, 0, 0, 0});  // less than a graph is worth
     gpu.trim();
     CHECK(fake::state.graphs == 0);
-    CHECK(count(11, 8, 5) == of{0, 0, 0, 0});
+    CHECK(count(11, 8, 5) == of{3, 3, 0, 3});
 }
 
-TEST_CASE("cuda graph: a pass in which the host looks, or takes memory, goes on as it would without") {
+TEST_CASE(
+    "cuda graph: a pass in which the host looks, or takes memory, or gives it back, goes on as it would without") {
     const host::guarded_devices guard;
     const cuda::device gpu;
     cuda::tensor<double> x(gpu, {4});
-    double seen = 0;
-    std::optional<cuda::tensor<double>> taken;
-    const auto pass = [&](bool looks, bool takes) {
+    const auto pass = [&](index key, const std::function<void()>& between) {
         fake::state.calls_of.clear();
         x.clear();
-        seen = 0;
-        gpu.pass(8, 4, [&] {
+        gpu.pass(8, std::span(&key, 1), [&] {
             gpu.by_rows(4, [&] {
                 gpu.fill(4, x.data(), 1.0);
-                if (looks) seen = gpu.seen(4, std::as_const(x).data())[2];
-                if (takes) taken.emplace(gpu, fprnn::shape{3});
+                between();
                 gpu.row<double>(fprnn::body::add<double>{4, x.data(), x.data()});
             });
         });
+        const auto calls =
+            std::pair(fake::state.calls_of["cudaStreamBeginCapture"], fake::state.calls_of["cudaGraphLaunch"]);
         CHECK(cuda::copy_to_host(x)[3] == 2);
-        CHECK(seen == (looks ? 1 : 0));
-        return std::pair(fake::state.calls_of["cudaStreamBeginCapture"], fake::state.calls_of["cudaGraphLaunch"]);
+        return calls;
     };
-    CHECK(pass(false, false) == std::pair(0, 0));
-    CHECK(pass(false, false) == std::pair(1, 1));
-    CHECK(pass(true, false) == std::pair(1, 1));
-    CHECK(pass(true, false) == std::pair(0, 0));
-    CHECK(pass(false, true) == std::pair(0, 0));
-    CHECK(pass(false, false) == std::pair(0, 0));
+    using of = std::pair<int, int>;
+    const auto nothing = [] {};
+    double seen = 0;
+    const auto look = [&] { seen = gpu.seen(4, std::as_const(x).data())[2]; };
+    CHECK(pass(1, nothing) == of(0, 0));
+    CHECK(pass(1, nothing) == of(1, 1));
+    CHECK(pass(1, look) == of(1, 1));
+    CHECK(seen == 1);
+    CHECK(pass(1, nothing) == of(0, 0));  // it would be looked at again
+
+    std::optional<cuda::tensor<double>> taken;
+    const auto take = [&] { taken.emplace(gpu, fprnn::shape{3}); };
+    CHECK(pass(2, take) == of(0, 0));
+    CHECK(pass(2, take) == of(1, 1));
+    CHECK(pass(2, nothing) == of(1, 1));
+    CHECK(fake::state.memory.count(taken->data()) == 1);
+    const auto* data = taken->data();
+    CHECK(pass(2, [&] { taken.reset(); }) == of(1, 1));
+    CHECK(fake::state.memory.count(const_cast<double*>(data)) == 0);
+    CHECK(pass(2, [&] {
+              tensor<double> here({4});
+              gpu.put(4, here.data(), x.data());
+              gpu.fill(4, x.data(), 1.0);
+          }) == of(1, 1));
+}
+
+TEST_CASE("cuda graph: a long pass is several, and calls after the last of them") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {4});
+    const auto pass = [&](index programs) {
+        fake::state.calls_of.clear();
+        x.clear();
+        gpu.pass(8, std::span(&programs, 1), [&] {
+            gpu.by_rows(4, [&] {
+                for (index i = 0; i < programs; ++i) {
+                    gpu.row<double>(add_one{4, x.data()});
+                    (void)gpu.clear(nullptr, 0);  // begins another program
+                }
+            });
+        });
+        auto& calls = fake::state.calls_of;
+        const std::array counts{calls["cudaStreamBeginCapture"], calls["cudaGraphInstantiate"],
+                                calls["cudaGraphExecUpdate"]};
+        CHECK(cuda::copy_to_host(x)[3] == static_cast<double>(programs));
+        return counts;
+    };
+    using of = std::array<int, 3>;
+    constexpr index n = cuda::detail::programs_of_a_graph, most = cuda::detail::graphs_of_a_pass;
+    for (const auto& [programs, graphs] :
+         {std::pair(n, 1), {n + 1, 2}, {3 * n + 5, 4}, {most * n + 7, static_cast<int>(most)}}) {
+        CHECK(pass(programs) == of{0, 0, 0});
+        CHECK(pass(programs) == of{graphs, graphs, 0});
+        CHECK(pass(programs) == of{graphs, 0, graphs});
+    }
+}
+
+TEST_CASE("cuda graph: layers of one type and other widths are known apart") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    const auto captures = [&](index D) {
+        const fprnn::layer layer(fprnn::models::fp_rnn<1>(), fprnn::sequential());
+        const auto theta = fprnn::init<double>(layer, {.d_in = 2, .d_inner = D}, fprnn::seed{4});
+        fake::state.calls_of.clear();
+        (void)layer(gpu.copy(theta), gpu.copy(gpu::random<double>({2, 5, 2}, 1)), gpu);
+        return fake::state.calls_of["cudaStreamBeginCapture"];
+    };
+    CHECK(captures(3) == 0);
+    CHECK(captures(300) == 0);
+    CHECK(captures(3) == 1);
+    CHECK(captures(300) == 1);
+    CHECK(captures(3) == 1);
+}
+
+TEST_CASE("cuda graph: memory that graphs have is taken back from them where it does not suffice") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {4});
+    for (int i = 0; i < 2; ++i) gpu.pass(8, {}, [&] { gpu.fill(4, x.data(), 1.0); });
+    CHECK(fake::state.graphs == 1);
+    fake::state.graphs_take_memory = true;
+    const cuda::tensor<double> y(gpu, {4});
+    CHECK(fake::state.graphs == 0);
 }
 
 TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
@@ -167,7 +254,7 @@ TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
     x.clear();
     bool fails = false;
     const auto pass = [&] {
-        gpu.pass(8, 4, [&] {
+        gpu.pass(8, {}, [&] {
             gpu.fill(4, x.data(), 1.0);
             if (fails) throw std::runtime_error("so it is");
         });
@@ -189,10 +276,10 @@ TEST_CASE("cuda graph: those that have not been used for longest are forgotten")
     cuda::tensor<double> x(gpu, {4});
     const auto pass = [&](index tokens) {
         fake::state.calls_of.clear();
-        gpu.pass(tokens, 4, [&] { gpu.fill(4, x.data(), 1.0); });
+        gpu.pass(tokens, std::span(&tokens, 1), [&] { gpu.fill(4, x.data(), 1.0); });
         return fake::state.calls_of["cudaGraphLaunch"];
     };
-    const auto most = static_cast<index>(cuda::detail::all_known_calls::most);
+    const auto most = static_cast<index>(cuda::detail::known_graphs::most);
     for (index t = 0; t < most; ++t) CHECK(pass(100 + t) == 0);
     CHECK(pass(100) == 1);
     CHECK(pass(10) == 0);  // in the place of 101

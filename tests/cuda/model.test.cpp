@@ -6,6 +6,8 @@
 
 #include <ops/checks.hpp>
 
+#include <fprnn/models/fp_rnn.hpp>
+
 namespace {
 
 using fprnn::index;
@@ -38,13 +40,13 @@ TEST_CASE("cuda model: a step of training is a few hundred calls, with a kernel 
     CHECK(step("cudaMemcpyAsync") + step("cudaMemsetAsync") == 49);
     CHECK(step("cudaMallocFromPoolAsync") == 22);
     CHECK(step("cudaStreamSynchronize") == 10);
-    // The same kernels and products, of which three graphs consist: there, again, and back.
+    // The same kernels and products, of which four graphs consist: there, again, and two back.
     for (const char* name : {"cudaLaunchKernelEx", "cublasDgemm", "cudaStreamSynchronize"})
         CHECK(graphs(name) == step(name));
     CHECK(graphs("cudaMallocFromPoolAsync") == 20);
     CHECK(graphs("cudaGraphInstantiate") == 0);
-    CHECK(graphs("cudaGraphExecUpdate") == 3);
-    CHECK(graphs("cudaGraphLaunch") == 3);
+    CHECK(graphs("cudaGraphExecUpdate") == 4);
+    CHECK(graphs("cudaGraphLaunch") == 4);
     // These depend on how many tokens do not settle in R numbers.
     CHECK(without("cudaLaunchKernelEx") > 1000);
     CHECK(without("cublasDgemm") == 66);
@@ -77,6 +79,32 @@ TEST_CASE("cuda model: token by token it goes on where it was, with parameters t
         return fake::state.calls_of["cudaMemcpyAsync"];
     };
     CHECK(go_on(theta) == go_on(there) + 6);
+}
+
+TEST_CASE(
+    "cuda model: parameters, a carry and values of another device are refused, also of another one of the same GPU") {
+    const host::guarded_devices guard;
+    const fprnn::models::sequence_model model(fprnn::models::fp_rnn<1>(),
+                                              {.vocabulary = 3, .classes = 2, .d_model = 2, .d_inner = 2});
+    const auto theta = model.init<double>(fprnn::seed{2});
+    const tensor<std::int32_t> tokens({1, 1});
+    cuda::device one{1}, other{1};
+    const fprnn::parameters_on there(one, theta);
+    using carries = fprnn::models::model_carry<double, cuda::tensor<double>>;
+    carries carry;
+    CHECK_THROWS_WITH_AS((void)model.evaluate(there, tokens.view(), carry, nullptr, other),
+                         "sequence_model: theta is not on the device that the call names, GPU 1",
+                         fprnn::argument_error);
+    CHECK(carry.blocks.empty());
+    (void)model.evaluate(there, tokens.view(), carry, nullptr, one);
+    CHECK_THROWS_WITH_AS((void)model.evaluate(theta, tokens.view(), carry, nullptr, other),
+                         "sequence_model: carry is not on the device that the call names, GPU 1",
+                         fprnn::argument_error);
+    CHECK(carry.blocks.size() == 1);
+    (void)model.evaluate(there, tokens.view(), carry, nullptr, one);
+    fprnn::tape<double, cuda::device> tape(theta, other);
+    CHECK_THROWS_WITH_AS((void)tape.leaf(one.copy(tensor<double>({1}))),
+                         "tape.leaf: value is not on the device that the call names, GPU 1", fprnn::argument_error);
 }
 
 TEST_CASE("cuda model: a table receives from its tokens in their order, from none, and from many") {

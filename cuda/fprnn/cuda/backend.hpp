@@ -235,14 +235,10 @@ inline void device::row(const Body& body) const {
     }
     if (!detail::start_kernel<T>(*this, body)) detail::start_row<T>(*this, body);
 }
-inline detail::all_known_calls& device::known_calls() const {
-    if (!context_->known_calls) context_->known_calls = std::make_shared<detail::all_known_calls>();
-    return *context_->known_calls;
-}
 template <class Calls>
-void device::pass(index tokens, index rows, const Calls& calls) const {
+void device::pass(index tokens, std::span<const index> sizes, const Calls& calls) const {
     if (tokens < tokens_of_a_graph || !context_->options.graphs || context_->pass) return calls();
-    detail::graph_of_pass mine(*this, known_calls().find(&detail::name_of_calls<Calls>, tokens, rows));
+    detail::graphs_of_calls mine(*this, detail::known_graphs::of(*this).find(&detail::name_of_calls<Calls>, sizes));
     calls();
     mine.finish();
 }
@@ -272,8 +268,11 @@ inline void device::repeat(index n, const T* running, const Calls& calls) const 
         calls();
         if (!any(n, running)) return;
     }
-    detail::executable_graph& iteration = known_calls().find(&detail::name_of_calls<Calls>, 0, n).calls.graph;
-    iteration.become(detail::written_down(*this, calls));
+    const detail::written_graph written = detail::written_down(*this, calls);
+    auto& known = detail::known_graphs::of(*this).find(&detail::name_of_calls<Calls>, std::span(&n, 1)).calls.graphs;
+    known.resize(1);
+    detail::executable_graph& iteration = known.front();
+    iteration.become(*this, written);
     do {
         for (int i = 0; i < unseen_iterations; ++i) iteration.start(*this);
     } while (any(n, running));

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -35,7 +36,6 @@ struct device_options {
 namespace detail {
 
 class blas;
-class all_known_calls;
 
 /// What has been called and not started.
 class pending {
@@ -44,6 +44,26 @@ public:
 
 protected:
     ~pending() = default;
+};
+/// Graphs that are kept for later calls.
+class kept_graphs {
+public:
+    virtual ~kept_graphs() = default;
+    /// Says whether there were any.
+    virtual bool forget() = 0;
+};
+/// A pass that is being called, whose calls may happen later.
+class called_pass {
+public:
+    /// All that has been called happens.
+    virtual void finish() = 0;
+    /// The same, because the host waits for it.
+    virtual void look() = 0;
+    /// Whether it frees this memory, which what has been called still uses.
+    virtual bool frees(void* data) noexcept = 0;
+
+protected:
+    ~called_pass() = default;
 };
 
 /// Makes a GPU the current one of this thread, and the one that was current again afterwards.
@@ -71,21 +91,21 @@ struct gpu_context {
     cudaMemPool_t pool = nullptr;
     std::shared_ptr<detail::blas> blas;  ///< once a product has been asked for
     std::once_flag blas_made;
-    std::shared_ptr<detail::all_known_calls> known_calls;  ///< once there are any
-    detail::pending* pass = nullptr;                       ///< that is being called
-    std::map<const void*, detail::step> functions;         ///< of the GPU, by what stands for them on the host
+    std::shared_ptr<detail::kept_graphs> graphs;    ///< once calls have been asked for that are some
+    detail::called_pass* pass = nullptr;            ///< that is being called
+    bool is_captured = false;                       ///< what is called does not happen
+    std::map<const void*, detail::step> functions;  ///< of the GPU, by what stands for them on the host
     std::mutex functions_mutex;
 
     gpu_context() = default;
     gpu_context(const gpu_context&) = delete;
     gpu_context& operator=(const gpu_context&) = delete;
     ~gpu_context() {  // Nobody is left to hear of an error.
-        int before = 0;
-        known_calls.reset();
-        if (blas && cudaGetDevice(&before) == cudaSuccess && cudaSetDevice(gpu) == cudaSuccess) {
-            blas.reset();
-            (void)cudaSetDevice(before);
-        }
+        graphs.reset();
+        int before = gpu;
+        if (blas) (void)cudaGetDevice(&before), (void)cudaSetDevice(gpu);
+        blas.reset();
+        if (before != gpu) (void)cudaSetDevice(before);
         if (stream) (void)cudaStreamSynchronize(stream), (void)cudaStreamDestroy(stream);
         if (pool) (void)cudaMemPoolDestroy(pool);
     }
@@ -100,6 +120,7 @@ inline int attribute(cudaDeviceAttr which, int gpu) {
 
 }  // namespace detail
 
+class device;
 class allocation;
 template <class T>
 class tensor;
@@ -114,8 +135,13 @@ class row_sums;
 template <class T>
 struct row_team;
 class blas;
-class graph_of_pass;
+class capture;
+class executable_graph;
+class graphs_of_calls;
+class known_graphs;
 class recorder;
+
+inline void copy_now(const device&, void* to, const void* from, index bytes, const fprnn::shape&);
 
 /// What numbers are computed in that are stored as X.
 template <class X>
@@ -183,17 +209,17 @@ public:
 
     /// Returns when everything that was called has happened. Errors: also those of kernels that ran since the last time.
     void synchronize() const {
-        flush();
-        end_graph();
+        look();
         check(cudaStreamSynchronize(stream()),
               [&] { return "cudaStreamSynchronize(GPU " + std::to_string(gpu()) + ")"; });
     }
     /// Gives memory that nothing lies in back to the GPU.
     void trim() const {
+        if (context_->graphs) context_->graphs->forget();
         synchronize();
-        context_->known_calls.reset();
-        check(cudaMemPoolTrimTo(context_->pool, 0), "cudaMemPoolTrimTo");
-        check(cudaDeviceGraphMemTrim(gpu()), "cudaDeviceGraphMemTrim");
+        const auto on_gpu = [this](const char* call) { return call + ("(GPU " + std::to_string(gpu()) + ")"); };
+        check(cudaMemPoolTrimTo(context_->pool, 0), [&] { return on_gpu("cudaMemPoolTrimTo"); });
+        check(cudaDeviceGraphMemTrim(gpu()), [&] { return on_gpu("cudaDeviceGraphMemTrim"); });
     }
     /// Bytes, not initialised. Errors: out of memory, after which what there was is as it was.
     allocation allocate(index bytes) const;
@@ -217,7 +243,7 @@ public:
         const std::lock_guard lock(context_->functions_mutex);
         const auto known = context_->functions.find(key);
         if (known != context_->functions.end()) return known->second;
-        end_graph();
+        finish_graph();
         const detail::current_gpu current(gpu());
         return context_->functions[key] = find();
     }
@@ -247,7 +273,7 @@ public:
     template <class T, class Body>
     [[gnu::always_inline]] void row(const Body& body) const;
     template <class Calls>
-    void pass(index tokens, index rows, const Calls& calls) const;
+    void pass(index tokens, std::span<const index> sizes, const Calls& calls) const;
     template <class Calls>
     void by_rows(index n, const Calls& calls) const;
     template <class T, class Calls>
@@ -275,7 +301,11 @@ public:
 private:
     friend class allocation;
     friend class detail::blas;
-    friend class detail::graph_of_pass;
+    friend class detail::capture;
+    friend class detail::executable_graph;
+    friend class detail::graphs_of_calls;
+    friend class detail::known_graphs;
+    friend void detail::copy_now(const device&, void*, const void*, index, const fprnn::shape&);
     template <class T>
     friend class detail::row_sums;
     friend class detail::recorder;
@@ -287,11 +317,21 @@ private:
         if (pending_.value) pending_.value->flush();
     }
     void* take(index bytes) const;
-    /// What is part of a graph happens, as the rest does then.
-    void end_graph() const {
-        if (context_->pass) context_->pass->flush();
+    /// What has been called of a pass happens, because the host does something else now; because it waits for it.
+    void finish_graph() const {
+        if (context_->pass) context_->pass->finish();
     }
-    detail::all_known_calls& known_calls() const;
+    void look() const {
+        flush();
+        if (context_->pass) context_->pass->look();
+    }
+    /// Gives memory back that nothing lies in, where that can be done. Says whether it has been.
+    bool make_room() const {
+        if (context_->is_captured) return false;
+        (void)cudaGetLastError();
+        return cudaStreamSynchronize(stream()) == cudaSuccess && cudaMemPoolTrimTo(context_->pool, 0) == cudaSuccess &&
+               cudaDeviceGraphMemTrim(gpu()) == cudaSuccess;
+    }
     void clear_now(void* data, index bytes) const {
         if (bytes == 0) return;
         const detail::current_gpu current(gpu());
@@ -316,7 +356,7 @@ public:
         return *this;
     }
     ~allocation() {
-        if (data_) (void)cudaFreeAsync(data_, context_->stream);
+        if (data_ && !(context_->pass && context_->pass->frees(data_))) (void)cudaFreeAsync(data_, context_->stream);
     }
 
     void* data() const { return data_; }
@@ -334,10 +374,16 @@ inline allocation device::allocate(index bytes) const {
     return {context_, take(bytes)};
 }
 inline void* device::take(index bytes) const {
-    end_graph();
+    finish_graph();
     const detail::current_gpu current(gpu());
     void* data = nullptr;
-    check(cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(bytes), context_->pool, stream()), [&] {
+    const auto allocate = [&] {
+        return cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(bytes), context_->pool, stream());
+    };
+    cudaError_t code = allocate();
+    if (code == cudaErrorMemoryAllocation && context_->graphs && context_->graphs->forget() && make_room())
+        code = allocate();
+    check(code, [&] {
         return "cudaMallocFromPoolAsync(" + std::to_string(bytes) + " bytes, GPU " + std::to_string(gpu()) + ")";
     });
     return data;

@@ -2,11 +2,18 @@
 
 #include <fprnn/cuda/device.hpp>
 
+#include <cstddef>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 namespace fprnn::cuda::detail {
+
+/// What a call that fails is said to be.
+inline auto call_on(const device& d, const char* name) {
+    return [&d, name] { return std::string(name) + "(GPU " + std::to_string(d.gpu()) + ")"; };
+}
 
 struct destroy_graph {
     void operator()(cudaGraph_t g) const { (void)cudaGraphDestroy(g); }
@@ -21,10 +28,13 @@ public:
     /// Errors: what CUDA says, as in the rest.
     explicit capture(const device& d) : device_(d) {
         const current_gpu current(d.gpu());
-        check(cudaStreamBeginCapture(d.stream(), cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+        check(cudaStreamBeginCapture(d.stream(), cudaStreamCaptureModeThreadLocal),
+              call_on(d, "cudaStreamBeginCapture"));
+        d.context_->is_captured = true;
     }
     ~capture() {
         if (is_over_) return;
+        device_.context_->is_captured = false;
         cudaGraph_t graph = nullptr;
         (void)cudaStreamEndCapture(device_.stream(), &graph);
         (void)cudaGetLastError();
@@ -35,9 +45,11 @@ public:
 
     /// Called once.
     written_graph end() {
+        const current_gpu current(device_.gpu());
         is_over_ = true;
+        device_.context_->is_captured = false;
         cudaGraph_t graph = nullptr;
-        check(cudaStreamEndCapture(device_.stream(), &graph), "cudaStreamEndCapture");
+        check(cudaStreamEndCapture(device_.stream(), &graph), call_on(device_, "cudaStreamEndCapture"));
         return written_graph(graph);
     }
 
@@ -68,20 +80,29 @@ public:
     }
 
     /// Becomes that of `what`, which costs less where it has been that of the same calls with other addresses and numbers.
-    void become(const written_graph& what) {
+    void become(const device& d, const written_graph& what) {
+        const current_gpu current(d.gpu());
         if (graph_) {
             cudaGraphExecUpdateResultInfo difference{};
             const cudaError_t code = cudaGraphExecUpdate(graph_, what.get(), &difference);
             if (code == cudaSuccess) return;
-            if (code != cudaErrorGraphExecUpdateFailure) check(code, "cudaGraphExecUpdate");
+            if (code != cudaErrorGraphExecUpdateFailure && code != cudaErrorNotSupported)
+                check(code, call_on(d, "cudaGraphExecUpdate"));
             (void)cudaGetLastError();
             (void)cudaGraphExecDestroy(std::exchange(graph_, nullptr));
         }
-        check(cudaGraphInstantiate(&graph_, what.get(), 0), "cudaGraphInstantiate");
+        const auto instantiate = [&] { return cudaGraphInstantiate(&graph_, what.get(), 0); };
+        cudaError_t code = instantiate();
+        if (code == cudaErrorMemoryAllocation && d.make_room()) code = instantiate();
+        check(code, [&] {
+            std::size_t calls = 0;
+            (void)cudaGraphGetNodes(what.get(), nullptr, &calls);
+            return "cudaGraphInstantiate(" + std::to_string(calls) + " calls, GPU " + std::to_string(d.gpu()) + ")";
+        });
     }
     void start(const device& d) const {
         const current_gpu current(d.gpu());
-        check(cudaGraphLaunch(graph_, d.stream()), "cudaGraphLaunch");
+        check(cudaGraphLaunch(graph_, d.stream()), call_on(d, "cudaGraphLaunch"));
     }
 
 private:

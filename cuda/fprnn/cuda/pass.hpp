@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <list>
 #include <optional>
+#include <span>
+#include <vector>
 
 namespace fprnn::cuda::detail {
 
@@ -12,17 +14,17 @@ namespace fprnn::cuda::detail {
 template <class Calls>
 inline constexpr char name_of_calls = 0;
 
-/// What is known of calls of one type, of so many tokens of so many rows, that have been made before.
+/// What is known of calls of one type and of these sizes that have been made before.
 struct known_calls {
     const void* name;
-    index tokens, rows;
-    bool is_looked_at = false;  ///< the host waits for something within
-    index bytes = 0;            ///< of memory that belongs to a pass
-    executable_graph graph{};
+    std::vector<index> sizes;
+    bool is_looked_at = false;               ///< the host waits for something within
+    index bytes = 0;                         ///< of memory that a pass asks for
+    std::vector<executable_graph> graphs{};  ///< one after the other
 };
 
 /// The calls that a device knows, latest last.
-class all_known_calls {
+class known_graphs final : public kept_graphs {
 public:
     static constexpr std::size_t most = 64;
 
@@ -30,34 +32,56 @@ public:
         known_calls& calls;
         bool is_new;
     };
-    found find(const void* name, index tokens, index rows) {
+    found find(const void* name, std::span<const index> sizes) {
         const auto same = std::find_if(known_.begin(), known_.end(), [&](const known_calls& k) {
-            return k.name == name && k.tokens == tokens && k.rows == rows;
+            return k.name == name && std::equal(sizes.begin(), sizes.end(), k.sizes.begin(), k.sizes.end());
         });
         if (same != known_.end()) {
             known_.splice(known_.end(), known_, same);
             return {known_.back(), false};
         }
         if (known_.size() == most) known_.pop_front();
-        return {known_.emplace_back(known_calls{name, tokens, rows}), true};
+        return {known_.emplace_back(known_calls{name, {sizes.begin(), sizes.end()}}), true};
+    }
+    static known_graphs& of(const device& d) {
+        auto& mine = d.context_->graphs;
+        if (!mine) mine = std::make_shared<known_graphs>();
+        return static_cast<known_graphs&>(*mine);
+    }
+    bool forget() override {
+        bool any = false;
+        for (known_calls& k : known_) {
+            any = any || !k.graphs.empty();
+            k.graphs.clear();
+        }
+        return any;
     }
 
 private:
     std::list<known_calls> known_;
 };
 
-/// A pass of tokens one by one, which is a graph unless nothing is known of it. What it calls is written down anew every time, because addresses
+/// Programs of a graph. The next ones are written down while the GPU is busy with these.
+inline constexpr int programs_of_a_graph = 32;
+/// Graphs of a pass, of 4 KB a program. What comes after them is called.
+inline constexpr std::size_t graphs_of_a_pass = 16;
+
+/// A pass of tokens one by one, which is graphs unless nothing is known of it. What it calls is written down anew every time, because addresses
 /// change; CUDA takes these over. When the host looks, or takes memory, what has been called so far happens, and the rest is called as it comes.
-class graph_of_pass final : public pending {
+class graphs_of_calls final : public called_pass {
 public:
-    graph_of_pass(const device& d, const all_known_calls::found& known)
+    graphs_of_calls(const device& d, const known_graphs::found& known)
         : device_(d), known_(known.calls), memory_(d.allocate(known_.bytes)), bytes_(known_.bytes) {
         if (!known.is_new && !known_.is_looked_at) graph_.emplace(d);
         device_.context_->pass = this;
     }
-    ~graph_of_pass() { device_.context_->pass = nullptr; }
-    graph_of_pass(const graph_of_pass&) = delete;
-    graph_of_pass& operator=(const graph_of_pass&) = delete;
+    ~graphs_of_calls() {
+        device_.context_->pass = nullptr;
+        graph_.reset();
+        free_now();
+    }
+    graphs_of_calls(const graphs_of_calls&) = delete;
+    graphs_of_calls& operator=(const graphs_of_calls&) = delete;
 
     /// Memory until the pass ends, null where there is none: there will be the next time.
     void* take(index bytes) {
@@ -66,27 +90,52 @@ public:
         known_.bytes = std::max(known_.bytes, taken_);
         return taken_ <= bytes_ ? static_cast<char*>(memory_.data()) + at : nullptr;
     }
-    void flush() override {
-        if (graph_) known_.is_looked_at = true;
+    void before_a_program() {
+        if (!graph_ || programs_++ < programs_of_a_graph) return;
         finish();
+        programs_ = 1;
+        if (started_ < graphs_of_a_pass) graph_.emplace(device_);
     }
-    /// What has not happened happens.
-    void finish() {
+
+    void finish() override {
         if (!graph_) return;
         const written_graph calls = graph_->end();
         graph_.reset();
-        known_.graph.become(calls);
-        known_.graph.start(device_);
+        known_.graphs.resize(std::max(known_.graphs.size(), started_ + 1));
+        executable_graph& mine = known_.graphs[started_++];
+        mine.become(device_, calls);
+        mine.start(device_);
+        free_now();
+    }
+    void look() override {
+        if (graph_) known_.is_looked_at = true;
+        finish();
+    }
+    bool frees(void* data) noexcept override {
+        if (!graph_) return false;
+        try {
+            to_free_.push_back(data);
+        } catch (...) {  // it is lost, which is better than what still uses it
+        }
+        return true;
     }
 
 private:
     static constexpr index alignment = 256;
+
+    void free_now() {
+        for (void* data : to_free_) (void)cudaFreeAsync(data, device_.stream());
+        to_free_.clear();
+    }
 
     const device& device_;
     known_calls& known_;
     allocation memory_;
     index bytes_, taken_ = 0;
     std::optional<capture> graph_;
+    std::size_t started_ = 0;
+    int programs_ = 0;
+    std::vector<void*> to_free_;
 };
 
 }  // namespace fprnn::cuda::detail

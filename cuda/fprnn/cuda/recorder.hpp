@@ -83,7 +83,9 @@ public:
         const auto bytes = std::exchange(bytes_, {});
         span program{0, 0, nullptr};
         const auto start = [&] {
-            if (program.start) program.start(device_, rows_, bytes.data() + program.begin, program.end - program.begin);
+            if (!program.start) return;
+            if (graphs_of_calls* pass = pass_of_device()) pass->before_a_program();
+            program.start(device_, rows_, bytes.data() + program.begin, program.end - program.begin);
             program.start = nullptr;
         };
         const auto append = [&](const span& next) {
@@ -121,7 +123,7 @@ public:
                   d.template row<T>(
                       add_parts<T>{all.width, workers, static_cast<const T*>(all.parts), static_cast<T*>(all.to)});
               }};
-        if (auto* pass = static_cast<graph_of_pass*>(device_.context_->pass)) s.parts = pass->take(bytes);
+        if (graphs_of_calls* pass = pass_of_device()) s.parts = pass->take(bytes);
         if (!s.parts) s.parts = (s.memory = device_.allocate(bytes)).data();
         device_.clear_now(s.parts, bytes);
         return static_cast<T*>(sums_.emplace_back(std::move(s)).parts);
@@ -153,6 +155,7 @@ private:
     /// Where what is written down is started without being asked for.
     static constexpr int largest = 1 << 16;
 
+    graphs_of_calls* pass_of_device() const { return static_cast<graphs_of_calls*>(device_.context_->pass); }
     int end() const { return static_cast<int>(bytes_.size()); }
     template <class Body>
     void write(const code& c, const Body& body) {

@@ -62,6 +62,7 @@ namespace detail {
 
 inline void copy_now(const device& d, void* to, const void* from, index bytes, const fprnn::shape& s) {
     if (bytes == 0) return;
+    d.look();
     const current_gpu current(d.gpu());
     check(cudaMemcpyAsync(to, from, static_cast<std::size_t>(bytes), cudaMemcpyDefault, d.stream()),
           [&] { return "cudaMemcpyAsync(" + s.to_string() + ", " + std::to_string(bytes) + " bytes)"; });

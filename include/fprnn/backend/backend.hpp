@@ -128,7 +128,8 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
 ///                                        and a thread owns the same channels in all of them
 ///     row_sums<T> s(backend, n, width, to)   what bodies of n rows add to the receiver s.into [width], s.finish() adds to `to`; a null
 ///                                        `to` receives nothing
-///     pass(tokens, rows, calls)          calls(), mostly those of the last time with this type, so many tokens and rows, but for addresses and numbers
+///     pass(tokens, sizes, calls)         calls() for tokens one by one, mostly those of the last time with this type and `sizes`, but for
+///                                        addresses and numbers
 ///     by_rows(n, calls)                  calls(), in which row after row may go through all of what is called, instead of call after call for
 ///                                        all rows: what happens in row i of rows(n, ·) touches no other row, and what is called by
 ///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between, sums over
@@ -166,7 +167,7 @@ concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::
     backend.template row<T>(body);
     { sums.into } -> std::convertible_to<receiver<T>>;
     sums.finish();
-    backend.pass(n, n, nothing);
+    backend.pass(n, std::span<const index>(), nothing);
     backend.by_rows(n, nothing);
     backend.repeat(n, from, nothing);
     { backend.workers(n) } -> std::convertible_to<index>;

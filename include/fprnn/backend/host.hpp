@@ -36,7 +36,7 @@ struct host_backend {
         body.template row<typename Backend::template team<T>>(0, 0);
     }
     template <class Calls>
-    static void pass(index, index, const Calls& calls) {
+    static void pass(index, std::span<const index>, const Calls& calls) {
         calls();
     }
     template <class Calls>

@@ -5,6 +5,7 @@
 #include <fprnn/fixed_point/watch.hpp>
 #include <fprnn/program/rules.hpp>
 
+#include <array>
 #include <concepts>
 
 /// The fixed-point engine: one tile, chunk after chunk. It knows no operation and no mixer, only rules.
@@ -95,10 +96,10 @@ void repeat_chunk(const F& f, index sequences, index n, const watches<typename F
 /// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there touches no other sequence's.
 template <class F, class Calls>
 void in_chunks(F& f, const Calls& calls) {
-    if (f.chunk == 1 && !f.unrolled)
-        f.on.pass(f.tokens, f.tile, [&] { f.on.by_rows(f.tile, calls); });
-    else
-        calls();
+    if (f.chunk != 1 || f.unrolled) return calls();
+    const auto& [d_in, d_inner, d_state, d_out] = f.size;
+    const std::array sizes{f.tokens, f.tile, d_in, d_inner, d_state, d_out};
+    f.on.pass(f.tokens, sizes, [&] { f.on.by_rows(f.tile, calls); });
 }
 
 /// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last evaluated, the

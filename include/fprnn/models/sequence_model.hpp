@@ -100,13 +100,18 @@ public:
     Tensor evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T, Tensor>& carry,
                     same<std::vector<solution<T, Tensor>>>* how = nullptr, Backend backend = Backend{})
     const { return evaluate(parameters_on<T, Backend>(backend, theta), tokens, carry, how, backend); }
-    /// The same with parameters that are where the backend works with them, for many calls: a device is given them once.
+    /// The same with parameters that are where the backend works with them, for many calls: a device is given them once. Errors: also parameters or a
+    /// carry of another device.
     template <class T, class Tensor, class Backend>
         requires(backend_for<Backend, T>&& std::is_same_v<Tensor, typename Backend::template array<T>>)
     Tensor evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
                     model_carry<T, Tensor>& carry, same<std::vector<solution<T, Tensor>>>* how, same<Backend> backend)
     const {
         const parameter_tree<T>& theta = there.tree();
+        there.require_here("sequence_model", backend);
+        if constexpr (!parameters_on<T, Backend>::shared)
+            for (const Tensor& c : carry.blocks)
+                if (!c.empty()) backend.require_here("sequence_model", "carry", c);
         const auto layers = static_cast<std::size_t>(size.layers);
         const std::size_t carried = carry.blocks.size();
         require(carried == 0 || carried == layers, "sequence_model", [&] {

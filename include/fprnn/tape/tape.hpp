@@ -47,6 +47,7 @@ public:
     /// With theta's numbers as somebody else keeps them up to date where the backend works with them.
     tape(const parameter_tree<T>& theta, const parameters_on<T, Backend>& there, Backend backend)
         : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)), there_(&there) {
+        there.require_here("tape", backend_);
         clear_gradient();
     }
     tape(const tape&) = delete;
@@ -68,8 +69,10 @@ public:
         clear_gradient();
     }
 
-    /// A value that no operation made.
+    /// A value that no operation made. Errors: it is not where the backend's are.
     variable leaf(array value) {
+        if constexpr (!on_host)
+            if (!value.empty()) backend_.require_here("tape.leaf", "value", value);
         place& p = next();
         p.value = std::move(value);
         return {used_++};
