@@ -123,38 +123,32 @@ void measure_training(const cuda::device& d, const char* name) {
 }
 
 int report() {
-    try {
-        const cuda::device d;
-        cudaDeviceProp properties{};
-        cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
-        const double rate = copy_rate(d);
-        std::printf("%s, %d multiprocessors; float; copy %.0f GB/s\n", properties.name, d.multiprocessors(),
-                    rate * 1e-9);
-        measure_mixer<1>(d, 16 * 2048, 2048, rate);
-        measure_mixer<2>(d, 16 * 2048, 2048, rate);
-        measure_mixer<4>(d, 16 * 2048, 2048, rate);
-        const auto solves = [&](const cuda::device& on, const std::string& how) {
-            measure_solve(on, random({512, 16, 256}, 1), ("C = 1" + how).c_str(), {.length = 1});
-            measure_solve(on, random({512, 16, 256}, 1), ("C = T" + how).c_str(), fprnn::parallel({}));
-        };
-        solves(d, "");
-        solves(cuda::device(0, {.programs = false, .graphs = false}), ", a kernel a body");
-        const auto x = random({16, 2048, 2048}, 1);
-        const fprnn::chunked one_step = fprnn::parallel({.ell_max = 1});
-        measure_solve(d, x, "C = T, one iteration, float", one_step);
-        const cuda::device short_factors(0, {.tf32 = true});
-        measure_solve(short_factors, x, "C = T, one iteration, TF32", one_step);
-        measure_solve(short_factors, cuda::round_to_bf16(x), "C = T, one iteration, TF32, sequences of bf16", one_step);
-        measure_training(d, "float");
-        measure_training(cuda::device(0, {.tf32 = true}), "TF32");
-        measure_training(cuda::device(0, {.programs = false, .graphs = false}), "float, a kernel a body");
-        return 0;
-    } catch (const std::exception& e) {
-        std::printf("skipped: %s\n", e.what());
-        return 77;
-    }
+    const cuda::device d;
+    cudaDeviceProp properties{};
+    cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
+    const double rate = copy_rate(d);
+    std::printf("%s, %d multiprocessors; float; copy %.0f GB/s\n", properties.name, d.multiprocessors(), rate * 1e-9);
+    measure_mixer<1>(d, 16 * 2048, 2048, rate);
+    measure_mixer<2>(d, 16 * 2048, 2048, rate);
+    measure_mixer<4>(d, 16 * 2048, 2048, rate);
+    const auto solves = [&](const cuda::device& on, const std::string& how) {
+        measure_solve(on, random({512, 16, 256}, 1), ("C = 1" + how).c_str(), {.length = 1});
+        measure_solve(on, random({512, 16, 256}, 1), ("C = T" + how).c_str(), fprnn::parallel({}));
+    };
+    solves(d, "");
+    solves(cuda::device(0, {.programs = false, .graphs = false}), ", a kernel a body");
+    const auto x = random({16, 2048, 2048}, 1);
+    const fprnn::chunked one_step = fprnn::parallel({.ell_max = 1});
+    measure_solve(d, x, "C = T, one iteration, float", one_step);
+    const cuda::device short_factors(0, {.tf32 = true});
+    measure_solve(short_factors, x, "C = T, one iteration, TF32", one_step);
+    measure_solve(short_factors, cuda::round_to_bf16(x), "C = T, one iteration, TF32, sequences of bf16", one_step);
+    measure_training(d, "float");
+    measure_training(cuda::device(0, {.tf32 = true}), "TF32");
+    measure_training(cuda::device(0, {.programs = false, .graphs = false}), "float, a kernel a body");
+    return 0;
 }
 
 }  // namespace layer_bench
 
-int main() { return layer_bench::report(); }
+int main() { return gpu_bench::run(layer_bench::report); }

@@ -3,6 +3,8 @@
 #include <fprnn/cuda/device.hpp>
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <functional>
 #include <vector>
 
@@ -51,6 +53,20 @@ inline double seconds(const cuda::device& d, int sets, const std::function<void(
 inline int rotation(index bytes) {
     constexpr index out_of_cache = index(512) << 20;
     return static_cast<int>(std::clamp<index>(out_of_cache / std::max<index>(bytes, 1) + 1, 2, 64));
+}
+
+/// What main returns: report(), 77 where there is no GPU or no driver, which says that nothing was measured, 1 after any other error.
+inline int run(int (*report)()) {
+    try {
+        return report();
+    } catch (const cuda::error& e) {
+        const bool none = e.code() == cudaErrorNoDevice || e.code() == cudaErrorInsufficientDriver;
+        std::fprintf(stderr, "%s: %s\n", none ? "skipped" : "failed", e.what());
+        return none ? 77 : 1;
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "failed: %s\n", e.what());
+        return 1;
+    }
 }
 
 }  // namespace gpu_bench

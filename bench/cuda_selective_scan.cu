@@ -72,20 +72,15 @@ void measure(const cuda::device& d, const char* name) {
 }
 
 int report() {
-    try {
-        const cuda::device d;
-        cudaDeviceProp properties{};
-        cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
-        std::printf("%s, %d multiprocessors; medians of single runs\n", properties.name, d.multiprocessors());
-        measure<cuda::bf16>(d, "bf16");
-        measure<float>(d, "float");
-        return 0;
-    } catch (const std::exception& e) {
-        std::printf("skipped: %s\n", e.what());
-        return 77;
-    }
+    const cuda::device d;
+    cudaDeviceProp properties{};
+    cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
+    std::printf("%s, %d multiprocessors; medians of single runs\n", properties.name, d.multiprocessors());
+    measure<cuda::bf16>(d, "bf16");
+    measure<float>(d, "float");
+    return 0;
 }
 
 }  // namespace selective_scan_bench
 
-int main() { return selective_scan_bench::report(); }
+int main() { return gpu_bench::run(selective_scan_bench::report); }

@@ -72,12 +72,22 @@ fprnn_consumer_test(fast_math "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" -c "mkdir 
     "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 -ffast-math "-I${PROJECT_SOURCE_DIR}/include" ${bare_flags}
     "${consumers}/fast_math.cpp" -o "${staged}/fast")
 
+# The folder cuda/ may be deleted.
+if(EXISTS "${PROJECT_SOURCE_DIR}/cuda")
+    fprnn_consumer_test(without_cuda "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" "${consumers}/without_cuda.sh"
+        "${PROJECT_SOURCE_DIR}" "${CMAKE_COMMAND}" "${CMAKE_CTEST_COMMAND}" "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}")
+endif()
+
 # A project in CUDA. Without a GPU its program says so.
 find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
 if(FPRNN_CUDA AND FPRNN_NVCC)
+    set(architecture "")
+    if(NOT has_gpu)
+        set(architecture -DCMAKE_CUDA_ARCHITECTURES=90)  # the project's own is native
+    endif()
     add_test(NAME consumers.cuda COMMAND "${CMAKE_CTEST_COMMAND}" --build-and-test "${consumers}/cuda" "${staged}/cuda"
         --build-generator Ninja --build-makeprogram "${CMAKE_MAKE_PROGRAM}"
-        --build-options "-DCMAKE_PREFIX_PATH=${staged}/prefix" "-DCMAKE_CUDA_COMPILER=${FPRNN_NVCC}"
+        --build-options "-DCMAKE_PREFIX_PATH=${staged}/prefix" "-DCMAKE_CUDA_COMPILER=${FPRNN_NVCC}" ${architecture}
         --test-command "${staged}/cuda/consumer")
     set_tests_properties(consumers.cuda PROPERTIES LABELS "consumers;cuda" TIMEOUT 600 FIXTURES_REQUIRED fprnn_prefix)
 elseif(FPRNN_CUDA)

@@ -84,6 +84,10 @@ foreach(folder IN LISTS folders)
         ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1")
 endforeach()
 
+if(FPRNN_CUDA AND NOT CUDAToolkit_FOUND)
+    fprnn_skipped_test(test_cuda.runtime cuda "most tests of test_cuda need the headers of a CUDA Toolkit of version 12 or later")
+endif()
+
 # The rest looks at the sources alone, so the sanitizer builds would only repeat it.
 
 if(FPRNN_SANITIZE)
@@ -146,8 +150,8 @@ endif()
 
 include(cmake/consumers.cmake)
 
-# CUDA: everything is compiled where nvcc is; tests/cuda/*.test.cu run, too, where there is a GPU. No Eigen directory is
-# named, because CUDA sources include no Eigen.
+# CUDA: everything is compiled where nvcc is; tests/cuda/*.test.cu and examples/*.cu run, too, where there is a GPU. No Eigen
+# directory is named, because CUDA sources include no Eigen.
 if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
     mark_as_advanced(FPRNN_NVCC)
@@ -156,8 +160,12 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     endif()
     get_target_property(random123 Random123::Random123 INTERFACE_INCLUDE_DIRECTORIES)
     get_target_property(doctest doctest::doctest INTERFACE_INCLUDE_DIRECTORIES)
-    # Of the host's code alone is -O1. A body that calls host code is an error, wherever it would only be a warning.
-    set(cuda_flags -std=c++20 -arch=sm_90 -O1 "-diag-error=20011,20012,20013,20014,20015"
+    set(architecture sm_90)
+    if(has_gpu)
+        set(architecture native)
+    endif()
+    # Of the host's code alone is -O1.
+    set(cuda_flags -std=c++20 -arch=${architecture} -O1 ${FPRNN_CUDA_ERRORS}
         "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/cuda")
     foreach(directory IN LISTS random123 doctest)
         if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
@@ -165,25 +173,42 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
         endif()
     endforeach()
 
-    # cuda.NAME compiles a program, cuda/NAME in the build folder.
+    find_program(FPRNN_COMPUTE_SANITIZER compute-sanitizer HINTS "${CUDAToolkit_BIN_DIR}" PATHS /usr/local/cuda/bin)
+    mark_as_advanced(FPRNN_COMPUTE_SANITIZER)
+
+    # cuda.NAME compiles a program, cuda/NAME in the build folder; cuda.NAME.run runs it.
     file(GLOB cuda_tests CONFIGURE_DEPENDS tests/cuda/*.test.cu)
-    file(GLOB cuda_programs CONFIGURE_DEPENDS bench/*.cu examples/*.cu)
+    file(GLOB cuda_benchmarks CONFIGURE_DEPENDS bench/*.cu)
+    file(GLOB cuda_examples CONFIGURE_DEPENDS examples/*.cu)
     file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/cuda")
-    foreach(source IN LISTS cuda_tests cuda_programs)
+    foreach(source IN LISTS cuda_tests cuda_benchmarks cuda_examples)
         cmake_path(GET source STEM LAST_ONLY name)
-        if(NOT FPRNN_NVCC)
+        set(program "${PROJECT_BINARY_DIR}/cuda/${name}")
+        if(with_gpu AND source IN_LIST cuda_examples)
+            set(program "${PROJECT_BINARY_DIR}/examples/${name}")  # of cmake/programs.cmake
+        elseif(FPRNN_NVCC)
+            add_test(NAME cuda.${name} COMMAND "${FPRNN_NVCC}" ${cuda_flags} "${source}" -o "${program}" -lcublas)
+            set_tests_properties(cuda.${name} PROPERTIES LABELS cuda TIMEOUT 600 FIXTURES_SETUP cuda.${name})
+        else()
             fprnn_skipped_test(cuda.${name} cuda "nvcc is not found")
             continue()
         endif()
-        set(output "${PROJECT_BINARY_DIR}/cuda/${name}")
-        add_test(NAME cuda.${name} COMMAND "${FPRNN_NVCC}" ${cuda_flags} "${source}" -o "${output}" -lcublas)
-        set_tests_properties(cuda.${name} PROPERTIES LABELS cuda TIMEOUT 600)
-        if(source IN_LIST cuda_tests)
-            set_tests_properties(cuda.${name} PROPERTIES FIXTURES_SETUP cuda.${name})
-            add_test(NAME cuda.${name}.run COMMAND "${output}")
-            set_tests_properties(cuda.${name}.run PROPERTIES LABELS cuda TIMEOUT 600 SKIP_RETURN_CODE ${skipped}
-                FIXTURES_REQUIRED cuda.${name} RESOURCE_LOCK gpu)
+        if(source IN_LIST cuda_benchmarks)
+            continue()
         endif()
+        set(runs cuda.${name}.run)
+        add_test(NAME ${runs} COMMAND "${program}")
+        if(has_gpu AND FPRNN_COMPUTE_SANITIZER AND source IN_LIST cuda_tests)
+            foreach(tool memcheck racecheck initcheck)
+                add_test(NAME cuda.${name}.${tool}
+                         COMMAND "${FPRNN_COMPUTE_SANITIZER}" --tool ${tool} --error-exitcode 1 "${program}")
+                list(APPEND runs cuda.${name}.${tool})
+            endforeach()
+        endif()
+        set_tests_properties(${runs} PROPERTIES LABELS sanitize_gpu TIMEOUT 1200 SKIP_RETURN_CODE ${skipped}
+            FIXTURES_REQUIRED cuda.${name} RESOURCE_LOCK gpu)
+        set_tests_properties(cuda.${name}.run PROPERTIES LABELS cuda TIMEOUT 600
+            SKIP_REGULAR_EXPRESSION "^no GPU.*(cudaErrorNoDevice|cudaErrorInsufficientDriver)")
     endforeach()
 
     if(CUDAToolkit_FOUND)

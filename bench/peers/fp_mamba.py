@@ -2,12 +2,19 @@
 """The FP-Mamba block with R Householder reflections in PyTorch, iterated over the whole sequence as the authors do.
 
 What bench/cuda_layer.cu's layers are compared with: one evaluation on [16,2048,2048] and the solve of [512,16,256] to a
-tolerance of 1e-4, both with d_in = D, N = 16, float32. Every iteration computes the mixer's vectors, b_bar and c_bar of
+tolerance of 1e-4, both with d_in = D, N = 16. Every iteration computes the mixer's vectors, b_bar and c_bar of
 y_{t-1}, the mixer, the selective scan, and the norm of all tokens, in this order, each as an operation of its own; the
 selective scan, states [B,T,N,D] included, is one compiled function on a GPU and a loop elsewhere. Equations and names of
 parameters: docs/equations.md.
+
+--dtype bfloat16 is the authors' setting, torch.autocast: x and the result are bf16, products cast their factors and round, and
+what the selective scan reads and writes is rounded, as their fused kernel has it. Its states, norms, the mixer's arithmetic and
+the iterates between two iterations stay float32, as the parameters do, which are cast whenever they are used. Not as theirs:
+delta is rounded after its softplus instead of before it, and the skip D is added in float32. Rounded iterations may circle above
+the tolerance: the share of the sequences that converged is printed.
 """
 
+import contextlib
 import math
 import sys
 from pathlib import Path
@@ -27,10 +34,12 @@ FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 
 def selective_scan(omega, delta, b, c, u, scan=scan.scan):
     """c_t^T H_t of H_t = exp(-exp(omega) * delta_t) * H_{t-1} + b_t (delta_t * u_t)^T: omega [N,D]; b, c [B,T,N];
-    delta, u and the result [B,T,D]."""
+    delta, u and the result [B,T,D]. States and sums are of omega's type, the result of u's."""
+    stored = u.dtype
+    delta, b, c, u = (x.to(omega.dtype) for x in (delta, b, c, u))
     decay = torch.exp(-torch.exp(omega) * delta.unsqueeze(2))
     H = scan(decay, b.unsqueeze(3) * (delta * u).unsqueeze(2))
-    return (c.unsqueeze(3) * H).sum(2)
+    return (c.unsqueeze(3) * H).sum(2).to(stored)
 
 
 def selective_scan_loop(omega, delta, b, c, u):
@@ -39,6 +48,13 @@ def selective_scan_loop(omega, delta, b, c, u):
 
 compiled_selective_scan = torch.compile(selective_scan, fullgraph=True, dynamic=False)
 SELECTIVE_SCAN = {"cuda": compiled_selective_scan, "cpu": selective_scan_loop}
+
+
+def mixed(dtype, device):
+    """Where products are of dtype, float32 or bfloat16."""
+    if dtype == torch.float32:
+        return contextlib.nullcontext()
+    return torch.autocast(device, dtype, cache_enabled=False)
 
 
 def shift(y):
@@ -76,21 +92,22 @@ class FpMamba:
     def given(self, x_in):
         """x_in [B,T,d_in]."""
         theta = self.theta
-        u = F.rms_norm(x_in, x_in.shape[-1:], theta["norm.weight"], EPSILON)
+        scale = theta["norm.weight"]
+        u = F.rms_norm(x_in.to(scale.dtype), x_in.shape[-1:], scale, EPSILON)
         x = u @ theta["x"].T
-        delta = F.softplus(F.linear(x, theta["delta"], theta["delta.bias"]))
+        delta = F.softplus(F.linear(x, theta["delta"], theta["delta.bias"])).to(x.dtype)
         D = x.shape[-1]
         return Given(u, x, delta, x @ theta["b"][:, :D].T, x @ theta["c"][:, :D].T)
 
     def f(self, p, y):
         """One iteration: y^l [B,T,D] from p and y = y^{l-1}."""
-        theta, D = self.theta, y.shape[-1]
+        theta, D, stored = self.theta, y.shape[-1], p.delta.dtype
         y_before = shift(y)
         s = torch.cat([p.x, y_before], -1)
         alpha = F.linear(s, theta["Q.alpha"], theta["Q.alpha.bias"])
-        x_tilde = householder.mix(*householder.prepare(s @ theta["Q.u"].T, alpha, self.scale), p.x, y)
-        b = unit(p.b + y_before @ theta["b"][:, D:].T)
-        c = unit(p.c + y_before @ theta["c"][:, D:].T)
+        x_tilde = householder.mix(*householder.prepare(s @ theta["Q.u"].T, alpha, self.scale), p.x, y).to(stored)
+        b = unit(p.b + y_before @ theta["b"][:, D:].T).to(stored)
+        c = unit(p.c + y_before @ theta["c"][:, D:].T).to(stored)
         read = self.selective_scan(theta["ssm.omega"], p.delta, b, c, x_tilde)
         return F.layer_norm(read + theta["D"] * x_tilde, (D,), theta["y_norm.weight"], theta["y_norm.bias"], EPSILON)
 
@@ -167,9 +184,17 @@ def check(device):
         measure.near(f"{name}, fixed point", solved.y, expected["fixed_point"])
         measure.near(f"{name}, output", solved.value, expected["output"])
 
+    theta = start(d_in=24, D=24, N=4, R=2, device=device)
+    x = torch.randn(3, 13, 24, device=device)
+    expected = FpMamba(theta, selective_scan_loop)(x, ell_max=2).value
+    with mixed(torch.bfloat16, device):
+        rounded = FpMamba(theta, SELECTIVE_SCAN[device])(x.bfloat16(), ell_max=2).value
+    measure.near("fp_mamba in bfloat16, two iterations", rounded, expected, 3e-2)
 
-def report(reflections, compile_f):
+
+def report(reflections, compile_f, dtype):
     torch.manual_seed(4)
+    bound = 1e-3 if dtype == torch.float32 else 3e-2
 
     def prepare(shape, R):
         theta = start(d_in=shape[2], D=shape[2], N=16, R=R, device="cuda")
@@ -177,8 +202,11 @@ def report(reflections, compile_f):
         if compile_f:
             block.f = torch.compile(block.f, fullgraph=True, dynamic=False)
         x = torch.randn(shape, device="cuda")
-        expected = FpMamba(theta, selective_scan_loop)(x[:1], ell_max=1).value
-        measure.near(f"fp_mamba, R = {R}, {list(shape)}, first sequence", block(x, ell_max=1).value[:1], expected, 1e-3)
+        with torch.autocast("cuda", enabled=False):
+            expected = FpMamba(theta, selective_scan_loop)(x[:1], ell_max=1).value
+        x = x.to(dtype)
+        first = block(x, ell_max=1).value[:1]
+        measure.near(f"fp_mamba, R = {R}, {list(shape)} {dtype}, first sequence", first, expected, bound)
         return block, [x] + [x.clone() for _ in range(measure.rotation(x.nbytes) - 1)]
 
     def milliseconds(sets, run):
@@ -186,7 +214,7 @@ def report(reflections, compile_f):
 
     for R in reflections:
         shape = 16, 2048, 2048
-        name = f"fp_mamba, R = {R}, {list(shape)}, C = T"
+        name = f"fp_mamba, R = {R}, {list(shape)} {dtype}, C = T"
         block, x = prepare(shape, R)
         print(f"{name}, one iteration: {milliseconds(x, lambda i: block(x[i], ell_max=1))}", flush=True)
         p = block.given(x[0])
@@ -199,7 +227,7 @@ def report(reflections, compile_f):
         time = milliseconds(x, lambda i: block(x[i]))
         solved = block(x[0])
         print(
-            f"fp_mamba, R = {R}, {list(shape)}, C = T: {time}, {solved.iterations.max()} iterations, "
+            f"fp_mamba, R = {R}, {list(shape)} {dtype}, C = T: {time}, {solved.iterations.max()} iterations, "
             f"{solved.iterations.float().mean():.1f} a sequence, "
             f"{solved.converged.float().mean():.4f} of the sequences converged",
             flush=True,
@@ -210,6 +238,13 @@ if __name__ == "__main__":
     parser = measure.arguments(__doc__)
     parser.add_argument("--R", type=int, nargs="+", default=[1], help="numbers of reflections to measure")
     parser.add_argument("--compile", action="store_true", help="compile the whole iteration, not the selective scan alone")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="what sequences and products are in")
     options = parser.parse_args()
+    dtype = getattr(torch, options.dtype)
+
+    def report_in(rate):
+        with mixed(dtype, "cuda"):
+            report(options.R, options.compile, dtype)
+
     with torch.no_grad():
-        measure.main(options, check, lambda rate: report(options.R, options.compile))
+        measure.main(options, check, report_in)

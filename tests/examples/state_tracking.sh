@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# state_tracking.sh PROGRAM: what examples/state_tracking does with bad input, with little work, and with a signal.
+# state_tracking.sh PROGRAM [cuda]: what examples/state_tracking, which may have been built with CUDA, does with bad input, with little
+# work, and with a signal.
 set -u
-program=$1
+program=$1 built_with=${2-}
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 failures=0
@@ -59,6 +60,15 @@ done
 refused "--test-sequences: expected a whole number from 1 to 16777216, got '0'" --test-sequences 0
 refused "--seed: expected a whole number from 0 to 9223372036854775806, got '-1'" --seed -1
 refused "--threads: expected a whole number from 1 to 1024, got '0'" --threads 0
+for garbage in gpu cuda: cuda:x cuda:-1 cuda:1,2; do
+    refused "--device: expected cpu, cuda or cuda:N, got '$garbage'" --device $garbage
+done
+if [[ $built_with != cuda ]]; then
+    for device in cuda cuda:1; do
+        refused "--device: expected cpu, because this program was built without CUDA, got '$device'" --device $device
+    done
+fi
+refused "--tf32: expected to stand with --device cuda, got '--device cpu'" --tf32
 refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
 refused "--figure: expected one of interpolation, got 'pie'" --figure pie
 refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
