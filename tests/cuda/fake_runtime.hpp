@@ -188,11 +188,11 @@ inline cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*
 }
 inline cudaError_t cudaMemPoolTrimTo(cudaMemPool_t, std::size_t) { return fake::state.result("cudaMemPoolTrimTo"); }
 inline cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_t, cudaStream_t) {
-    const auto code = fake::state.result("cudaMallocFromPoolAsync",
-                                         bytes > fake::state.most ||
-                                                 (fake::state.graphs_take_memory && fake::state.graphs > 0)
-                                             ? cudaErrorMemoryAllocation
-                                             : cudaSuccess);
+    const auto code =
+        fake::state.result("cudaMallocFromPoolAsync",
+                           bytes > fake::state.most || (fake::state.graphs_take_memory && fake::state.graphs > 0)
+                               ? cudaErrorMemoryAllocation
+                               : cudaSuccess);
     if (code != cudaSuccess) return code;
     *data = fake::allocate(bytes);
     if (fake::state.capturing) {

@@ -61,11 +61,11 @@ struct problem {
                 for (index i = 0; i < width; ++i) y[(t * B + b_) * width + i] = x[(b_ * tokens + t) * width + i];
         return y;
     }
-    /// The states in the memory that they came from, and exp(ω) for ω.
+    /// The states in the memory that they came from, exp(ω) for ω, and what has the skip beside what has not.
     template <int Threads, int Most, int Items>
     void check_time_major() const {
         const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), u_ = time_major(u);
-        tensor<T> y(u.shape()), H = carry, A = omega;
+        tensor<T> y(u.shape()), sum(u.shape()), H = carry, A = omega;
         for (T& a : A) a = std::exp(a);
         const cuda::selective_scan_sequences<T, T> s{.sequences = B,
                                                      .tokens = tokens,
@@ -80,13 +80,18 @@ struct problem {
                                                      .c = c_.data(),
                                                      .u = u_.data(),
                                                      .carry_in = H.data(),
-                                                     .skip = nullptr,
+                                                     .skip = with.skip ? skip.data() : nullptr,
                                                      .gate = nullptr,
                                                      .softplus = false,
                                                      .y = y.data(),
                                                      .carry_out = H.data()};
-        run<Threads, Most, Items>(s);
-        CHECK(checks::ulps(y, time_major(expected.y)) <= 2);
+        if (with.skip)
+            run<Threads, Most, Items>(cuda::selective_scan_with_sum<T, T>{s, sum.data()});
+        else
+            run<Threads, Most, Items>(s);
+        const problem without(u.shape(), N, {.carry = with.carry});
+        CHECK(checks::ulps(y, time_major(without.expected.y)) <= 2);
+        if (with.skip) CHECK(checks::ulps(sum, time_major(expected.y)) <= 2);
         CHECK(checks::ulps(H, expected.H) <= 2);
     }
     /// What iterations need of the adjoint, from the cotangent H_{T−1} = carry.
@@ -160,7 +165,9 @@ TEST_CASE_TEMPLATE("cuda selective scan: the kernel is equivalent to the eager o
 TEST_CASE_TEMPLATE("cuda selective scan: sequences may lie side by side, and states stay in their memory", T, float,
                    double) {
     for (const shape& s : {shape{1, 1, 1}, shape{3, 17, 8}, shape{2, 8, 9}})
-        for (index N : {1, 3, 4}) problem<T>(s, N, {.carry = true}).template check_time_major<3, 4, 4>();
+        for (index N : {1, 3, 4})
+            for (const bool skip : {false, true})
+                problem<T>(s, N, {.carry = true, .skip = skip}).template check_time_major<3, 4, 4>();
 }
 
 TEST_CASE_TEMPLATE("cuda selective scan: from the last token to the first it is the input's adjoint", T, float,

@@ -52,11 +52,18 @@ selective_scan_sequences<T, T> sequences_of(index n, const Body& scan) {
 template <class T>
 bool start_kernel(const device& d, index n, const body::selective_scan<T>& scan) {
     const index N = scan.shape.states, one = N * scan.shape.channels;
-    if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != one || N > max_states<T>) return false;
+    if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != one || N > max_states<T> ||
+        (scan.sum.data && scan.sum.stride != scan.y.stride))
+        return false;
     auto s = sequences_of<T>(n, scan);
     s.u = scan.u.data, s.y = scan.y.data;
     s.carry_in = s.carry_out = scan.H.data;
-    selective_scan_launch(d, s);
+    if (scan.sum.data) {
+        s.skip = scan.skip;
+        selective_scan_launch(d, selective_scan_with_sum<T, T>{s, scan.sum.data});
+    } else {
+        selective_scan_launch(d, s);
+    }
     return true;
 }
 template <class T>

@@ -18,12 +18,19 @@ template <class T, class S>
 struct selective_scan_sequences {
     using number = T;
     using state = S;
-    static constexpr bool is_adjoint = false;
+    static constexpr bool is_adjoint = false, has_sum = false;
     index sequences, tokens, channels, states;
     index sequence_rows, token_rows;
     const T *A, *delta, *omega, *b, *c, *u, *carry_in, *skip, *gate;
     bool softplus;
     T *y, *carry_out;
+};
+
+/// y_t = c_tᵀ H_t and, beside it, sum_t = y_t + D ⊙ u_t; no softplus, no gate.
+template <class T, class S>
+struct selective_scan_with_sum : selective_scan_sequences<T, S> {
+    static constexpr bool has_sum = true;
+    T* sum;
 };
 
 /// What the adjoint's iterations need: Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,  Ḣ_{t−1} = λ_t ⊙ Ḣ_t. Read from the last token to the first
@@ -92,7 +99,8 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                 const index at = start + token(first + i) * stride;
                 to.delta[i] = s.delta[at];
                 to.u[i] = s.u[at];
-                if (s.gate) to.gate[i] = s.gate[at];
+                if constexpr (!Sequences::has_sum)
+                    if (s.gate) to.gate[i] = s.gate[at];
             });
         FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
             const int i = k * Threads + team.rank(), t = i / N, n = i % N;
@@ -139,14 +147,18 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                     to = static_cast<T>(static_cast<S>(to) + step * y);
                     return;
                 }
-                if (s.softplus) step = chain::softplus_function::value(step);
+                if constexpr (!Sequences::has_sum)
+                    if (s.softplus) step = chain::softplus_function::value(step);
                 const S input = step * u;
-                S y = skip * u;
+                S y = Sequences::has_sum ? S(0) : skip * u;
                 FPRNN_UNROLL for (int n = 0; n < N; ++n) {
                     h[n] = exp2(rate[n] * step) * h[n] + b[n] * input;
                     y += c[n] * h[n];
                 }
-                if (s.gate) y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
+                if constexpr (Sequences::has_sum)
+                    s.sum[start + token(first + i) * stride] = static_cast<T>(y + skip * u);
+                else if (s.gate)
+                    y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
                 to = static_cast<T>(y);
             });
         if (more) {

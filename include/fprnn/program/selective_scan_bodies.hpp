@@ -46,16 +46,27 @@ struct open_value_back {
     }
 };
 
+/// Also sum = y + skip ⊙ u, where that is not null.
 template <class T>
 struct selective_scan {
     kernel::selective_scan_shape shape;
     const T* A;
     strided<const T> delta, b, c, u;
     strided<T> H, y;
+    const T* skip;
+    strided<T> sum;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index) const {
         kernel::selective_scan<Team, T>(shape, A, delta[s], b[s], c[s], u[s], H[s], y[s]);
+        if (!sum.data) return;
+        for (index t = 0; t < shape.tokens; ++t) {
+            const index at = t * shape.stride;
+            const T *from = y[s] + at, *input = u[s] + at;
+            T* to = sum[s] + at;
+            Team::each(shape.channels,
+                       [&](auto lane) { lane.store(to, lane.load(from) + lane.load(skip) * lane.load(input)); });
+        }
     }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/program/frame.hpp>
+#include <fprnn/program/rules/skip.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -78,6 +79,8 @@ struct rule<elementwise_node<G, E...>> : plain_rule {
 
     template <class F>
     static void value(F& f, index row, index n) {
+        if constexpr (is_formed_by_scan<F, node>)
+            if (f.phase != pass::replay && !rule<typename skip<node>::scan>::is_opened(f)) return;
         run(f, row, n, chain_arguments<node>{}, functor{});
     }
     template <dependence Reach, class F>

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <fprnn/program/frame.hpp>
+#include <fprnn/program/rules/skip.hpp>
 #include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -73,6 +75,11 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         f.on.copy(f.tile * carry(f.size), f.template memory_of<node>().state, carried);
     }
 
+    /// Whether values are those of opened tokens.
+    template <class F>
+    static bool is_opened(const F& f) {
+        return opened && f.phase == pass::forward && f.span == 1;
+    }
     /// A chunk of one token is opened once: what its input adds is then two vectors, whatever N is.
     template <class F>
     static void open(F& f, index row, index n) {
@@ -106,21 +113,29 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         using T = typename F::scalar;
         auto& m = f.template memory_of<node>();
         const index D = width(f.size), one = carry(f.size);
-        if (opened && f.phase == pass::forward && f.span == 1) {
+        if (is_opened(f)) {
             const T *p = m.open + row % f.tile * D, *g = p + f.tile * D;
             f.one_row(body::open_value<T>{n * D, p, g, f.template value_at<U>(row), f.template value_at<node>(row)});
             return;
         }
         T* state = iterated ? m.trial : m.state;
         if (iterated) f.on.copy(f.tile * one, f.phase == pass::forward ? m.state : before(f, row), state);
-        f.each_row(f.tile, body::selective_scan<T>{shape(f, n),
-                                                   m.A,
-                                                   f.template values<Delta>(row),
-                                                   f.template values<B>(row),
-                                                   f.template values<C>(row),
-                                                   f.template values<U>(row),
-                                                   {state, one},
-                                                   f.template values<node>(row)});
+        body::selective_scan<T> scan{shape(f, n),
+                                     m.A,
+                                     f.template values<Delta>(row),
+                                     f.template values<B>(row),
+                                     f.template values<C>(row),
+                                     f.template values<U>(row),
+                                     {state, one},
+                                     f.template values<node>(row),
+                                     nullptr,
+                                     {}};
+        using sum = sum_of_scan<F, node>;
+        if constexpr (!std::is_void_v<sum>) {
+            scan.skip = f.template value_at<typename skip<sum>::by>(row);
+            scan.sum = f.template values<sum>(row);
+        }
+        f.each_row(f.tile, scan);
     }
     template <class F>
     static void close(F& f, index row, index n) {
