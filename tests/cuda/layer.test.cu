@@ -1,10 +1,11 @@
-// Layers and models on a GPU against the same on the host: in one source, because nvcc takes its time for each.
+// Layers on a GPU against the same on the host.
 #include "gpu_main.hpp"
 
 #include <fprnn/cuda/backend.cuh>
 
 #include "layer_check.hpp"
-#include "model_check.hpp"
+
+#include <cstdint>
 
 // Not in an anonymous namespace, for the types of kernels must have names that nvcc can spell.
 namespace layers {
@@ -57,6 +58,29 @@ TEST_CASE("layer: graphs of iterations give the bits of calling them") {
     CHECK(got.forward.iterations == expected.forward.iterations);
 }
 
+/// From the second time on a pass of tokens one by one is a graph, in which the numbers of before are replaced.
+TEST_CASE("layer: a pass that is a graph gives the bits of calling it, each time with the numbers that it has then") {
+    const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
+                             fprnn::implicit{.tolerance = 1e-12});
+    const dims size{.d_in = 4, .d_inner = 6, .d_state = 3};
+    const cuda::device graphs, plain(0, {.graphs = false});
+    for (const std::uint64_t time : {1, 2, 3}) {
+        CAPTURE(time);
+        const auto theta = fprnn::init<double>(layer, size, fprnn::seed{time});
+        const auto x = gpu::random<double>({5, 8, 4}, 3 * time), y_bar = gpu::random<double>({5, 8, 4}, 3 * time + 1);
+        const auto carry = gpu::random<double>({5, layer.carry_width(size)}, 3 * time + 2, 0.3);
+        const auto use = [&](const cuda::device& on) { return differentiate(layer, theta, x, carry, y_bar, on); };
+        const auto got = use(graphs), expected = use(plain);
+        CHECK(gpu::distance(got.value, expected.value) == 0);
+        CHECK(gpu::distance(got.carry, expected.carry) == 0);
+        CHECK(gpu::distance(got.x_bar, expected.x_bar) == 0);
+        CHECK(gpu::distance(got.theta_bar, expected.theta_bar) == 0);
+        CHECK(got.forward.iterations == expected.forward.iterations);
+        CHECK(got.forward.residual == expected.forward.residual);
+        CHECK(got.back.iterations == expected.back.iterations);
+    }
+}
+
 /// Programs of rows take addresses of functions and parameters of kernels, which the host's tests cannot show.
 TEST_CASE("layer: programs of rows give the numbers of a kernel a body") {
     const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
@@ -77,9 +101,3 @@ TEST_CASE("layer: programs of rows give the numbers of a kernel a body") {
 }
 
 }  // namespace layers
-
-namespace models {
-
-TEST_CASE("model: training and evaluation on a GPU are equivalent to the host's") { check_equivalent(5, 1e-9); }
-
-}  // namespace models

@@ -1,0 +1,23 @@
+// Expressions that the models do not have, on a GPU.
+#include "gpu_main.hpp"
+
+#include <fprnn/cuda/backend.cuh>
+
+#include "layer_expressions_check.hpp"
+
+namespace layers {
+
+TEST_CASE("cuda layer: a token without R numbers is iterated row by row, there and back") {
+    check_expression(without_reduced_numbers(), 1e-12);
+}
+TEST_CASE("cuda layer: a mixer under a function, a scan and a norm are iterated through the function") {
+    check_expression(mixer_under_functions(), 1e-12);
+}
+TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies") {
+    check_expression(product_of_iterate(), 1e-12);
+}
+TEST_CASE("cuda layer: a map that never sees its own value needs no iteration") {
+    check_expression(fprnn::models::lstm(), 1e-13);
+}
+
+}  // namespace layers

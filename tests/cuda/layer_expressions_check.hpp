@@ -1,0 +1,39 @@
+#pragma once
+
+#include "layer_check.hpp"
+
+#include <fprnn/models/lstm.hpp>
+
+#include <algorithm>
+
+/// Expressions that the models do not have, on cuda::device against the CPU.
+namespace layers {
+
+inline auto without_reduced_numbers() {
+    using namespace fprnn::symbols;
+    const auto s = cat(in, shift(prev));
+    return fixed_point(tanh(affine<"A">(s) + sigmoid(affine<"gate">(in)) * prev));
+}
+inline auto mixer_under_functions() {
+    using namespace fprnn::symbols;
+    const auto Q = fprnn::householder<2, "Q">(cat(in, shift(prev)));
+    const auto lambda = sigmoid(affine<"lambda">(in));
+    return fixed_point(layer_norm<"norm">(scan(lambda, tanh(Q * linear<"B">(in) + (I - Q) * prev))));
+}
+inline auto product_of_iterate() {
+    using namespace fprnn::symbols;
+    return fixed_point(tanh(affine<"B">(in) + fprnn::constant<1, 5>() * linear<"R">(prev) + linear<"S">(shift(prev))));
+}
+
+/// Where a CPU has GMRES a GPU repeats: the adjoint is as near as its tolerance.
+template <class Expression>
+void check_expression(Expression expression, double apart) {
+    const adjoint exact = fprnn::implicit{.tolerance = 1e-14};
+    for (const index C : {index(1), index(2)})
+        check_equivalent(expression, {.length = C, .tolerance = 1e-13, .ell_max = 300}, exact, {5, 3, 4}, 6, 3,
+                         std::max(apart, most));
+    // Sequences that are done at other times, and one that is not.
+    check_equivalent(expression, {.length = 1, .tolerance = 1e-3, .ell_max = 6}, fprnn::one_step{}, {5, 3, 4});
+}
+
+}  // namespace layers
