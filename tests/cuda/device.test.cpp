@@ -135,6 +135,24 @@ TEST_CASE("cuda tensor: it outlives its device, moves, and an empty one holds no
     CHECK(nothing_is_left());
 }
 
+TEST_CASE("cuda device: what is written behind memory of these tests is found when that is given back") {
+    fake::state = {};
+    fake::state.guarded = true;
+    {
+        const cuda::device d(0);
+        const cuda::tensor<float> x(d, {3, 5}), y(d, {7});
+        fake::enqueue([at = const_cast<float*>(x.data())] { at[14] = 1; });
+    }
+    CHECK(fake::state.overruns == 0);
+    {
+        const cuda::device d(0);
+        const cuda::tensor<float> x(d, {3, 5}), y(d, {7});
+        fake::enqueue([at = const_cast<float*>(x.data())] { at[15] = 1; });
+    }
+    CHECK(fake::state.overruns == 1);
+    fake::state = {};
+}
+
 }  // namespace
 
 #endif

@@ -36,6 +36,7 @@ struct runtime {
     int streams = 0, pools = 0;
     bool guarded = false;                           ///< memory is out of the host's reach but in calls and kernels
     std::map<void*, std::size_t> memory;            ///< what is allocated
+    int overruns = 0;                               ///< guarded allocations that were written behind
     std::size_t most = std::size_t(1) << 30;        ///< bytes that one allocation may have
     int calls = 0;                                  ///< that could have failed, so far
     std::map<std::string, int> calls_of;            ///< by name
@@ -55,53 +56,89 @@ struct runtime {
 };
 inline runtime state;
 
-constexpr std::size_t page = 4096, alignment = 256;
+constexpr std::size_t alignment = 256, initialised = std::size_t(1) << 16;
 
-/// Of the pages around memory, the last one is never within reach.
-inline std::size_t pages_of(std::size_t bytes) { return (bytes + page - 1) / page * page + page; }
-inline char* first_page(void* data) {
-    return reinterpret_cast<char*>(reinterpret_cast<std::uintptr_t>(data) / page * page);
-}
-inline void protect(int how) {
-    for (const auto& [data, bytes] : state.memory) mprotect(first_page(data), pages_of(bytes) - page, how);
-}
+/// What guarded memory is taken from, so that one call puts all of it within the host's reach or out of it. After each
+/// allocation there are bytes that nobody may write.
+struct arena {
+    static constexpr std::size_t bytes = std::size_t(1) << 30, page = 4096;
+
+    char* base =
+        static_cast<char*>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    std::map<char*, std::size_t> taken;  ///< with the bytes that follow
+    std::size_t open = 0;                ///< bytes that are within reach
+
+    static std::size_t with_guard(std::size_t n) { return (n + alignment - 1) / alignment * alignment + alignment; }
+    bool holds(const void* data) const {
+        const auto at = reinterpret_cast<std::uintptr_t>(data), first = reinterpret_cast<std::uintptr_t>(base);
+        return at >= first && at < first + bytes;
+    }
+    void reach(bool within) {
+        std::size_t used = 0;
+        if (within && !taken.empty()) {
+            const auto& [last, n] = *taken.rbegin();
+            used = (static_cast<std::size_t>(last - base) + n + page - 1) / page * page;
+        }
+        if (within)
+            mprotect(base, used, PROT_READ | PROT_WRITE);
+        else
+            mprotect(base, open, PROT_NONE);
+        open = used;
+    }
+    /// The first gap that is large enough; nullptr where there is none.
+    char* take(std::size_t n) {
+        char* at = base;
+        for (const auto& [data, size] : taken) {
+            if (static_cast<std::size_t>(data - at) >= n) break;
+            at = data + size;
+        }
+        if (static_cast<std::size_t>(base + bytes - at) < n) return nullptr;
+        return taken.emplace(at, n).first->first;
+    }
+    /// Pages that were written take time whenever they come within reach, so that those of one test go with it.
+    void give(char* data) {
+        taken.erase(data);
+        if (taken.empty()) madvise(base, bytes, MADV_DONTNEED);
+    }
+};
+inline arena guarded_memory;
 
 /// Within its life the host reaches what is on the GPU: what calls and kernels do.
 class reach {
 public:
     reach() {
-        if (state.guarded) protect(PROT_READ | PROT_WRITE);
+        if (state.guarded) guarded_memory.reach(true);
     }
     ~reach() {
-        if (state.guarded) protect(PROT_NONE);
+        if (state.guarded) guarded_memory.reach(false);
     }
     reach(const reach&) = delete;
     reach& operator=(const reach&) = delete;
 };
 
-/// Memory ends where its pages do, so that what is beyond it is out of reach, and begins as NaN.
+/// Memory that begins as NaN; nullptr where there is none. Of more than tests have, what products work in, the beginning.
 inline void* allocate(std::size_t bytes) {
-    void* data;
-    if (state.guarded) {
-        const std::size_t all = pages_of(bytes), used = (bytes + alignment - 1) / alignment * alignment;
-        char* base = static_cast<char*>(mmap(nullptr, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-        mprotect(base + all - page, page, PROT_NONE);
-        data = base + (all - page - used);
-    } else {
-        data = std::malloc(bytes);
-    }
-    std::memset(data, 0xff, std::min(bytes, std::size_t(1) << 20));  // of more than tests have, what products work in
-    if (state.guarded) mprotect(first_page(data), pages_of(bytes) - page, PROT_NONE);
+    void* data = state.guarded ? guarded_memory.take(arena::with_guard(bytes)) : std::malloc(bytes);
+    if (!data) return nullptr;
     state.memory[data] = bytes;
+    const reach all;
+    std::memset(data, 0xff, std::min(bytes, initialised));
+    if (state.guarded) std::memset(static_cast<char*>(data) + bytes, 0xff, arena::with_guard(bytes) - bytes);
     return data;
 }
+/// What is given back is NaN again; what has been written after it is an overrun.
 inline void release(void* data) {
     const std::size_t bytes = state.memory.at(data);
     state.memory.erase(data);
-    if (state.guarded)
-        munmap(first_page(data), pages_of(bytes));
-    else
-        std::free(data);
+    if (!guarded_memory.holds(data)) return std::free(data);
+    {
+        const reach all;
+        const char* memory = static_cast<const char*>(data);
+        state.overruns += std::any_of(memory + bytes, memory + arena::with_guard(bytes),
+                                      [](char byte) { return byte != static_cast<char>(0xff); });
+        std::memset(data, 0xff, std::min(bytes, initialised));
+    }
+    guarded_memory.give(static_cast<char*>(data));
 }
 
 inline graph::~graph() {
@@ -195,6 +232,7 @@ inline cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaM
                                : cudaSuccess);
     if (code != cudaSuccess) return code;
     *data = fake::allocate(bytes);
+    if (!*data) return fake::state.last = cudaErrorMemoryAllocation;
     if (fake::state.capturing) {
         fake::state.capturing->memory.push_back(*data);
         fake::enqueue([to = *data, bytes] { std::memset(to, 0xff, bytes); });

@@ -27,6 +27,7 @@ public:
     }
     ~guarded_devices() {
         CHECK(fake::state.memory.empty());
+        CHECK(fake::state.overruns == 0);
         CHECK(fake::state.streams == 0);
         CHECK(fake::handles == 0);
         CHECK(fake::state.graphs == 0);

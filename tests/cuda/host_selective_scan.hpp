@@ -15,13 +15,13 @@ inline int selective_scans = 0, selective_scans_back = 0;
 
 namespace fprnn::cuda::detail {
 
-// As many threads as a host bears.
+// So few that a host with two processors has them wait for each other thousands of times in no time.
 template <>
-inline constexpr int selective_scan_threads<float> = 8;
+inline constexpr int selective_scan_threads<float> = 4;
 template <>
-inline constexpr int selective_scan_threads<double> = 5;
+inline constexpr int selective_scan_threads<double> = 3;
 template <>
-inline constexpr int selective_scan_back_threads<float> = 4;
+inline constexpr int selective_scan_back_threads<float> = 2;
 template <>
 inline constexpr int selective_scan_back_threads<double> = 3;
 

@@ -40,7 +40,6 @@ static_assert(sums_in_scans<decltype(fprnn::fixed_point(scan_of(mixed()) + fprnn
 
 void check(auto expression, index d_state) {
     const host::guarded_devices guard;
-    host::threads = {.of_row = 2, .rows = 2, .of_grid = 2};
     const auto on = [&](index C, const fprnn::adjoint& method, index tokens) {
         layers::check_equivalent(expression, {.length = C, .tolerance = 1e-13, .ell_max = 100}, method, {3, tokens, 4},
                                  6, d_state, 1e-12);
