@@ -26,6 +26,11 @@ inline constexpr scan_tuning back_tuning<float>{4, 3, 2};
 template <>
 inline constexpr scan_tuning back_tuning<double>{2, 3, 2};
 
+template <class T>
+inline constexpr scan_tuning forward_tuning<complex<T>>{4, 3, 2};
+template <class T>
+inline constexpr scan_tuning back_tuning<complex<T>>{2, 3, 2};
+
 template <int Threads, int Items, int Blocks, class Recurrence>
 void scan_start(const device&, const char*, const tiling& tiles, const look_back<typename Recurrence::state>& between,
                 const Recurrence& recurrence) {

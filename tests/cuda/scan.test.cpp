@@ -2,17 +2,20 @@
 #if __has_include(<cuda_runtime_api.h>)
 
 #include "host_scan.hpp"
+#include "random.hpp"
 
 #include <ops/checks.hpp>
 
+#include <complex>
+
 namespace {
 
-using checks::random;
 using fprnn::argument_error;
 using fprnn::direction;
 using fprnn::shape;
 using fprnn::tensor;
 using fprnn::update;
+using gpu::random;
 namespace cuda = fprnn::cuda;
 
 template <class T>
@@ -57,6 +60,9 @@ TEST_CASE("cuda scan: the operation is equivalent to the host's, and leaves no m
     check_equivalent<double>({1, 70, 2}, direction::forward, false);
     check_equivalent<double>({2, 0, 3}, direction::reversed, true);
     check_equivalent<double>({0, 5, 3}, direction::forward, true);
+    check_equivalent<std::complex<float>>({2, 5, 3}, direction::reversed, true);
+    check_equivalent<std::complex<double>>({1, 20, 33}, direction::forward, true);
+    check_equivalent<std::complex<double>>({2, 70, 1}, direction::reversed, false);
     CHECK(fake::state.memory.empty());
 }
 

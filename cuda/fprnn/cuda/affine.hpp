@@ -10,7 +10,7 @@ namespace fprnn::cuda {
 ///
 /// A product of decays that overflows makes NaN of a state that is zero, where the recurrence itself would not.
 template <class S>
-struct alignas(2 * sizeof(S)) affine {
+struct alignas(sizeof(S) < 8 ? 2 * sizeof(S) : 16) affine {
     S a = S(1), b = S(0);
 
     FPRNN_BOTH S operator()(S h) const { return a * h + b; }

@@ -1,10 +1,13 @@
 #pragma once
 
+#include <fprnn/cuda/complex.hpp>
 #include <fprnn/cuda/scan_kernel.hpp>
 #include <fprnn/cuda/tensor.hpp>
 #include <fprnn/ops/scan.hpp>
 
+#include <complex>
 #include <string>
+#include <type_traits>
 
 /// The diagonal scan on tensors of a device. Sources that call it with numbers that no other source does include scan.cuh
 /// instead, which has the kernels.
@@ -12,15 +15,41 @@ namespace fprnn::cuda {
 
 namespace detail {
 
+template <class T>
+struct computed_in<std::complex<T>> {
+    using type = complex<T>;
+};
+
+/// How kernels read and write what a tensor of X holds.
+template <class X>
+struct stored_as {
+    using type = X;
+};
+template <class T>
+struct stored_as<std::complex<T>> {
+    using type = complex<T>;
+    static_assert(sizeof(type) == sizeof(std::complex<T>));
+};
+
+/// The memory of a tensor, as kernels take it.
+template <class X>
+auto* for_kernels(X* data) {
+    using type = typename stored_as<std::remove_const_t<X>>::type;
+    return reinterpret_cast<std::conditional_t<std::is_const_v<X>, const type, type>*>(data);
+}
+
 /// Threads of a block, tokens of a thread, and blocks that a multiprocessor must have registers for.
 struct scan_tuning {
     int threads, items, blocks;
 };
 /// Data in registers: λ and u, or λ, ḣ and h, of `items` tokens. Larger blocks or more of them spill. (docs/decisions/0011)
 template <class S>
-constexpr scan_tuning forward_tuning{256, sizeof(S) == 8 ? 8 : 16, 3};
+constexpr scan_tuning forward_tuning{256, 64 / sizeof(S), sizeof(S) == 16 ? 2 : 3};
 template <class S>
-constexpr scan_tuning back_tuning{256, sizeof(S) == 8 ? 4 : 8, sizeof(S) == 8 ? 3 : 4};
+constexpr scan_tuning back_tuning{256, 32 / sizeof(S),
+                                  sizeof(S) == 16  ? 2
+                                  : sizeof(S) == 8 ? 3
+                                                   : 4};
 
 /// Starts scan_tiles on the device: a kernel in scan.cuh, threads of the host in tests. nvcc cannot name a scan_tuning in a
 /// kernel's stub, therefore three numbers.
@@ -83,14 +112,17 @@ void scan_into(tensor<T>& h, const tensor<T>& lambda, const tensor<T>& u, const 
     detail::require_together("scan", "lambda", lambda, "carry", carry);
     if (h.empty()) return;
     using S = typename detail::computed_in<T>::type;
+    using detail::for_kernels;
     const scan_order order{s[1], s[2], way == direction::reversed};
     detail::scan_launch(*lambda.where(), "scan", s,
-                        scan_recurrence<T, S>{order, lambda.data(), u.data(), carry.data(), h.data(), nullptr});
+                        scan_recurrence<typename detail::stored_as<T>::type, S>{
+                            order, for_kernels(lambda.data()), for_kernels(u.data()), for_kernels(carry.data()),
+                            for_kernels(h.data()), nullptr});
 }
 
 /// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                                     (eq. intro_rnn)
 /// As fprnn::scan, whose numbers it has but for roundings: it adds up in another order, which the shape alone fixes, so
-/// that the bits are the same in every run. float, double, and bf16, which is added up in float.
+/// that the bits are the same in every run. float, double, complex numbers of these, and bf16, which is added up in float.
 /// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. Products of λ over any number of tokens must be
 /// finite. Errors: shapes that do not match; tensors of several devices; what CUDA says.
 template <class T>
@@ -116,9 +148,9 @@ struct scan_cotangents {
     }
 };
 
-/// The adjoint of scan, as fprnn::scan_back: g_t = ḣ_t + λ_{t+1} ⊙ g_{t+1} with the carry-out's cotangent added at the last
-/// token; ū += g, λ̄_t += g_t ⊙ h_{t−1}, the carry-in's += λ_0 ⊙ g_0. Accumulates into `into`, or overwrites it on request,
-/// which spares reading it. Errors: as scan.
+/// The adjoint of scan, as fprnn::scan_back: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1} with the carry-out's cotangent added at the
+/// last token; ū += g, λ̄_t += g_t ⊙ conj(h_{t−1}), the carry-in's += conj(λ_0) ⊙ g_0. Accumulates into `into`, or overwrites
+/// it on request, which spares reading it. Errors: as scan.
 template <update Update = update::accumulate, class T>
 void scan_back(const tensor<T>& lambda, const tensor<T>& h, const tensor<T>& carry, const tensor<T>& h_bar,
                const tensor<T>& carry_bar, scan_cotangents<T>& into, direction way = direction::forward) {
@@ -140,11 +172,13 @@ void scan_back(const tensor<T>& lambda, const tensor<T>& h, const tensor<T>& car
     together("into.lambda", into.lambda), together("into.u", into.u), together("into.carry", into.carry);
     if (into.carry.empty()) return;
     using S = typename detail::computed_in<T>::type;
+    using detail::for_kernels;
     const scan_order order{s[1], s[2], way == direction::forward};
-    detail::scan_launch(
-        *lambda.where(), "scan_back", s,
-        scan_back_recurrence<T, S, Update>{order, lambda.data(), h.data(), carry.data(), h_bar.data(), carry_bar.data(),
-                                           into.lambda.data(), into.u.data(), into.carry.data()});
+    detail::scan_launch(*lambda.where(), "scan_back", s,
+                        scan_back_recurrence<typename detail::stored_as<T>::type, S, Update>{
+                            order, for_kernels(lambda.data()), for_kernels(h.data()), for_kernels(carry.data()),
+                            for_kernels(h_bar.data()), for_kernels(carry_bar.data()), for_kernels(into.lambda.data()),
+                            for_kernels(into.u.data()), for_kernels(into.carry.data())});
 }
 
 }  // namespace fprnn::cuda

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/cuda/look_back.hpp>
-#include <fprnn/ops/rows.hpp>
+#include <fprnn/ops/scan.hpp>
 
 #include <algorithm>
 
@@ -165,9 +165,9 @@ struct scan_recurrence {
     }
 };
 
-/// The adjoint, from the last token to the first: g_t = ḣ_t + r_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ h_{t−1}. Its state is
-/// r_t = λ_t ⊙ g_t = λ_t ⊙ r_{t+1} + λ_t ⊙ ḣ_t, whose map needs nothing of another token; r begins as the cotangent of the carry out
-/// and ends as that of the carry in. carry, carry_bar_out and the results may be null.
+/// The adjoint, from the last token to the first: g_t = ḣ_t + r_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ conj(h_{t−1}). Its state is
+/// r_t = conj(λ_t) ⊙ g_t = conj(λ_t) ⊙ (r_{t+1} + ḣ_t), whose map needs nothing of another token; r begins as the cotangent of the
+/// carry out and ends as that of the carry in. carry, carry_bar_out and the results may be null.
 template <class T, class S, update Update>
 struct scan_back_recurrence {
     using state = S;
@@ -187,13 +187,15 @@ struct scan_back_recurrence {
         return {lambda[p.at], h_bar[p.at], h_before ? *h_before : T(0)};
     }
     FPRNN_BOTH affine<S> step(const token& x) const {
-        const S lambda_t = static_cast<S>(x.lambda);
+        using kernel::conjugate;
+        const S lambda_t = conjugate(static_cast<S>(x.lambda));
         return {lambda_t, lambda_t * static_cast<S>(x.h_bar)};
     }
     FPRNN_BOTH void emit(const spot& p, const token& x, S before) const {
+        using kernel::conjugate;
         const S g = static_cast<S>(x.h_bar) + before;
         put(u_bar, p.at, g);
-        put(lambda_bar, p.at, g * static_cast<S>(x.h_before));
+        put(lambda_bar, p.at, g * conjugate(static_cast<S>(x.h_before)));
     }
     FPRNN_BOTH void finish(index column, S after) const { put(carry_bar_in, column, after); }
 
