@@ -253,18 +253,23 @@ TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
     cuda::tensor<double> x(gpu, {4});
     x.clear();
     bool fails = false;
+    std::optional<cuda::tensor<double>> taken(std::in_place, gpu, fprnn::shape{3});
     const auto pass = [&] {
         gpu.pass(8, {}, [&] {
             gpu.fill(4, x.data(), 1.0);
-            if (fails) throw std::runtime_error("so it is");
+            if (!fails) return;
+            taken.reset();
+            throw std::runtime_error("so it is");
         });
     };
     pass();
     pass();
     x.clear();
     fails = true;
+    const auto allocations = fake::state.memory.size();
     CHECK_THROWS_WITH_AS(pass(), "so it is", std::runtime_error);
     CHECK(cuda::copy_to_host(x)[0] == 0);
+    CHECK(fake::state.memory.size() == allocations - 1);  // what was given back is, all the same
     fails = false;
     pass();
     CHECK(cuda::copy_to_host(x)[0] == 1);
