@@ -79,7 +79,6 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/cuda")
 endif()
 
 # A project in CUDA. Without a GPU its program says so.
-find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
 if(FPRNN_CUDA AND FPRNN_NVCC)
     set(architecture "")
     if(NOT has_gpu)
@@ -89,7 +88,8 @@ if(FPRNN_CUDA AND FPRNN_NVCC)
         --build-generator Ninja --build-makeprogram "${CMAKE_MAKE_PROGRAM}"
         --build-options "-DCMAKE_PREFIX_PATH=${staged}/prefix" "-DCMAKE_CUDA_COMPILER=${FPRNN_NVCC}" ${architecture}
         --test-command "${staged}/cuda/consumer")
-    set_tests_properties(consumers.cuda PROPERTIES LABELS "consumers;cuda" TIMEOUT 600 FIXTURES_REQUIRED fprnn_prefix)
+    set_tests_properties(consumers.cuda PROPERTIES LABELS "consumers;cuda" TIMEOUT 600 FIXTURES_REQUIRED fprnn_prefix
+        RESOURCE_LOCK gpu)
 elseif(FPRNN_CUDA)
     fprnn_skipped_test(consumers.cuda "consumers;cuda" "nvcc is not found")
 endif()

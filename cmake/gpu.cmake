@@ -5,10 +5,16 @@ if(result STREQUAL "0")
     set(has_gpu TRUE)
 endif()
 
+find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
+mark_as_advanced(FPRNN_NVCC)
+
 # with_gpu: examples are built with what they do on one. That takes nvcc minutes, so that nobody waits for it who has none.
 set(with_gpu FALSE)
 if(FPRNN_EXAMPLES AND TARGET fprnn::cuda AND (FPRNN_GPU STREQUAL "ON" OR (has_gpu AND NOT FPRNN_GPU STREQUAL "OFF")))
     include(CheckLanguage)
+    if(FPRNN_NVCC AND NOT DEFINED CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
+        set(CMAKE_CUDA_COMPILER "${FPRNN_NVCC}")  # it need not be on PATH
+    endif()
     check_language(CUDA)
     set(with_gpu ${CMAKE_CUDA_COMPILER})
 endif()

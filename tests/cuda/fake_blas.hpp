@@ -37,7 +37,9 @@ extern "C" {
 inline const char* cublasGetStatusName(cublasStatus_t) { return "itsName"; }
 inline const char* cublasGetStatusString(cublasStatus_t) { return "its words"; }
 inline cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-    if (fake::state.result("cublasCreate") != cudaSuccess || fake::state.capturing) return CUBLAS_STATUS_ALLOC_FAILED;
+    if (fake::state.result("cublasCreate") != cudaSuccess || fake::state.capturing)
+        return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (fake::state.has_no_memory()) return CUBLAS_STATUS_ALLOC_FAILED;
     *handle = reinterpret_cast<cublasHandle_t>(&fake::state), ++fake::handles;
     return CUBLAS_STATUS_SUCCESS;
 }

@@ -46,6 +46,9 @@ struct runtime {
     std::shared_ptr<graph> capturing;
     int graphs = 0;                   ///< that have not been destroyed, executable ones, too
     bool graphs_take_memory = false;  ///< as long as there are any, nothing else has some
+    int without_memory = 0;           ///< how many of the next graphs and handles have none, when they begin
+
+    bool has_no_memory() { return without_memory > 0 && without_memory-- > 0; }
 
     cudaError_t result(const char* name, cudaError_t code = cudaSuccess) {
         ++calls_of[name];
@@ -270,7 +273,8 @@ inline cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, std::s
     return cudaSuccess;
 }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t) {
-    const auto code = fake::state.result("cudaGraphLaunch");
+    const auto code =
+        fake::state.result("cudaGraphLaunch", fake::state.has_no_memory() ? cudaErrorMemoryAllocation : cudaSuccess);
     if (code == cudaSuccess)
         for (const auto& node : fake::graph_of(started)->nodes) node.happen();
     return code;

@@ -247,6 +247,46 @@ TEST_CASE("cuda graph: memory that graphs have is taken back from them where it 
     CHECK(fake::state.graphs == 0);
 }
 
+TEST_CASE("cuda graph: where one begins and there is no memory, what nothing lies in is given back, once") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {3});
+    x.clear();
+    cuda::detail::executable_graph add;
+    add.become(gpu, cuda::detail::written_down(gpu, [&] { gpu.row<double>(add_one{3, x.data()}); }));
+    auto& calls = fake::state.calls_of;
+    calls.clear();
+    fake::state.without_memory = 1;
+    add.start(gpu);
+    CHECK(calls["cudaDeviceGraphMemTrim"] == 1);
+    fake::state.without_memory = 2;
+    try {
+        add.start(gpu);
+        FAIL("it was started");
+    } catch (const cuda::error& e) {
+        CHECK(e.code() == cudaErrorMemoryAllocation);
+        CHECK(std::string(e.what()).find("cudaGraphLaunch(GPU 0)") == 0);
+    }
+    add.start(gpu);
+    CHECK(cuda::copy_to_host(x)[1] == 2);
+}
+
+TEST_CASE("cuda graph: cuBLAS, too, has memory that nothing lies in, or says that it has none") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    fake::state.without_memory = 2;
+    try {
+        (void)cuda::detail::blas::of(gpu);
+        FAIL("there is a handle");
+    } catch (const cuda::error& e) {
+        CHECK(e.code() == cudaErrorMemoryAllocation);
+        CHECK(std::string(e.what()).find("cublasCreate(GPU 0)") == 0);
+    }
+    fake::state.without_memory = 1;
+    (void)cuda::detail::blas::of(gpu);
+    CHECK(fake::handles == 1);
+}
+
 TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
     const host::guarded_devices guard;
     const cuda::device gpu;

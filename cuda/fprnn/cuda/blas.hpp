@@ -15,7 +15,8 @@ namespace fprnn::cuda::detail {
 /// Throws what cuBLAS says of a call that failed.
 inline void check_product(cublasStatus_t status, const std::string& call) {
     if (status == CUBLAS_STATUS_SUCCESS) return;
-    throw error(cudaErrorUnknown, call, cublasGetStatusString(status), cublasGetStatusName(status));
+    throw error(status == CUBLAS_STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation : cudaErrorUnknown, call,
+                cublasGetStatusString(status), cublasGetStatusName(status));
 }
 
 /// A handle on a device's stream, and memory that products work in: they would take some by themselves, and within a graph for that graph.
@@ -32,7 +33,9 @@ public:
         workspace_ = {d.take(bytes), {d.stream()}};
         const current_gpu current(d.gpu());
         cublasHandle_t handle = nullptr;
-        check_product(cublasCreate(&handle), "cublasCreate(GPU " + std::to_string(d.gpu()) + ")");
+        cublasStatus_t status = cublasCreate(&handle);
+        if (status == CUBLAS_STATUS_ALLOC_FAILED && d.make_room()) status = cublasCreate(&handle);
+        check_product(status, "cublasCreate(GPU " + std::to_string(d.gpu()) + ")");
         handle_.reset(handle);
         check_product(cublasSetStream(handle, d.stream()), "cublasSetStream");
         const auto mode = d.context_->options.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;

@@ -381,8 +381,10 @@ inline void* device::take(index bytes) const {
         return cudaMallocFromPoolAsync(&data, static_cast<std::size_t>(bytes), context_->pool, stream());
     };
     cudaError_t code = allocate();
-    if (code == cudaErrorMemoryAllocation && context_->graphs && context_->graphs->forget() && make_room())
-        code = allocate();
+    if (code == cudaErrorMemoryAllocation) {
+        if (context_->graphs) context_->graphs->forget();
+        if (make_room()) code = allocate();
+    }
     check(code, [&] {
         return "cudaMallocFromPoolAsync(" + std::to_string(bytes) + " bytes, GPU " + std::to_string(gpu()) + ")";
     });

@@ -100,9 +100,13 @@ public:
             return "cudaGraphInstantiate(" + std::to_string(calls) + " calls, GPU " + std::to_string(d.gpu()) + ")";
         });
     }
+    /// Memory that it takes for itself is taken now.
     void start(const device& d) const {
         const current_gpu current(d.gpu());
-        check(cudaGraphLaunch(graph_, d.stream()), call_on(d, "cudaGraphLaunch"));
+        const auto launch = [&] { return cudaGraphLaunch(graph_, d.stream()); };
+        cudaError_t code = launch();
+        if (code == cudaErrorMemoryAllocation && d.make_room()) code = launch();
+        check(code, call_on(d, "cudaGraphLaunch"));
     }
 
 private:
