@@ -70,7 +70,7 @@ endif()
 foreach(folder IN LISTS folders)
     add_executable(test_${folder} ${sources_${folder}})
     set(flags fprnn_test)
-    if(folder STREQUAL "ops")
+    if(folder MATCHES "^(ops|cuda)$")
         set(flags fprnn_own doctest::doctest)
     endif()
     target_link_libraries(test_${folder} PRIVATE ${flags} fprnn_test_main nlohmann_json::nlohmann_json)
@@ -78,12 +78,10 @@ foreach(folder IN LISTS folders)
     if(folder STREQUAL "cuda")
         target_include_directories(test_${folder} PRIVATE cuda)  # kernel bodies, run on the host
         target_include_directories(test_${folder} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-        # Laws ask for the same bits of the same operations, wherever the compiler has put them. Of precompiled headers GCC takes
-        # this option from those.
-        target_compile_options(test_${folder} PRIVATE -ffp-contract=off)
+        # It has much to compile and little to compute. Laws ask for the same bits of the same operations, wherever the compiler
+        # has put them; GCC takes that option from precompiled headers.
+        target_compile_options(test_${folder} PRIVATE $<$<CONFIG:Release>:-O0> -ffp-contract=off)
         target_precompile_headers(test_${folder} PRIVATE ${precompiled})
-        # It has much to compile and little to compute.
-        target_compile_options(test_${folder} PRIVATE $<$<CONFIG:Release>:-O0>)
     else()
         target_precompile_headers(test_${folder} REUSE_FROM fprnn_test_headers)
     endif()
