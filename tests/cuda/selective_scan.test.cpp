@@ -9,6 +9,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -128,6 +129,92 @@ TEST_CASE(
     CHECK(fake::state.memory.empty());
 }
 
+/// ⟨ȳ, y⟩ + ⟨Ḣ, H⟩ along a direction in one argument after the other: its slope by differences is the product with that argument's cotangent.
+TEST_CASE("cuda selective scan: the adjoint through softplus, skip and gate is the slope of differences") {
+    fake::state = {};
+    const cuda::device gpu;
+    const shape s{2, 11, 5}, n{2, 11, 3}, states{2, 3, 5};
+    enum name : std::size_t { delta, omega, b, c, u, H, skip, gate };
+    const std::vector<tensor<double>> x{random<double>(s, 1),   random<double>({3, 5}, 2), random<double>(n, 3),
+                                        random<double>(n, 4),   random<double>(s, 5),      random<double>(states, 6),
+                                        random<double>({5}, 7), random<double>(s, 8)};
+    const auto y_bar = random<double>(s, 9), H_bar = random<double>(states, 10);
+    const auto dot = [](const tensor<double>& p, const tensor<double>& q) {
+        double sum = 0;
+        for (index i = 0; i < p.size(); ++i) sum += p[i] * q[i];
+        return sum;
+    };
+    for (int k = 0; k < 8; ++k) {
+        CAPTURE(k);
+        const bool softplus = (k & 1) != 0, has_skip = (k & 2) != 0, has_gate = (k & 4) != 0;
+        const auto with = [&](const auto& operation, std::size_t moved, double h) {
+            std::vector<cuda::tensor<double>> at;
+            for (std::size_t i = 0; i < x.size(); ++i) {
+                auto value = x[i];
+                // Without softplus Δ is positive.
+                if (i == delta && !softplus)
+                    for (double& step : value) step = std::abs(step) + 0.1;
+                const auto way = random<double>(value.shape(), 20);
+                if (i == moved)
+                    for (index j = 0; j < value.size(); ++j) value[j] += h * way[j];
+                at.push_back(copy(gpu, value));
+            }
+            const cuda::selective_scan_around<double> around{has_skip ? &at[skip] : nullptr,
+                                                             has_gate ? &at[gate] : nullptr, softplus};
+            return operation(at, around);
+        };
+        const auto value = [&](const auto& at, const auto& around) {
+            const auto out = cuda::selective_scan(at[delta], at[omega], at[b], at[c], at[u], at[H], around);
+            return dot(copy_to_host(out.y), y_bar) + dot(copy_to_host(out.H), H_bar);
+        };
+        const auto got = with(
+            [&](const auto& at, const auto& around) {
+                cuda::selective_scan_cotangents<double> into(gpu, s, 3, around);
+                cuda::selective_scan_back(at[delta], at[omega], at[b], at[c], at[u], at[H], copy(gpu, y_bar),
+                                          copy(gpu, H_bar), into, around);
+                return into;
+            },
+            delta, 0);
+        const cuda::tensor<double>* bar[] = {&got.delta, &got.omega, &got.b,    &got.c,
+                                             &got.u,     &got.H,     &got.skip, &got.gate};
+        for (std::size_t i = 0; i < x.size(); ++i) {
+            CAPTURE(i);
+            if ((i == skip && !has_skip) || (i == gate && !has_gate)) continue;
+            const double h = 1e-5, slope = (with(value, i, h) - with(value, i, -h)) / (2 * h);
+            CHECK(dot(copy_to_host(*bar[i]), random<double>(x[i].shape(), 20)) == doctest::Approx(slope).epsilon(1e-7));
+        }
+    }
+}
+
+TEST_CASE("cuda selective scan: the skip's and the gate's cotangents are accumulated or overwritten, too") {
+    fake::state = {};
+    const cuda::device gpu;
+    const shape s{3, 4, 5};
+    const auto x = copy(gpu, random<float>(s, 1)), omega = copy(gpu, random<float>({2, 5}, 2)),
+               b = copy(gpu, random<float>({3, 4, 2}, 3)), D = copy(gpu, random<float>({5}, 4));
+    const cuda::selective_scan_around<float> around{.skip = &D, .gate = &x, .softplus = true};
+    cuda::selective_scan_cotangents<float> once(gpu, s, 2, around), twice(gpu, s, 2, around);
+    const auto back = [&](auto& into) { cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into, around); };
+    back(once), back(twice), back(twice);
+    const auto skip = copy_to_host(once.skip), gate = copy_to_host(once.gate);
+    auto expected_skip = skip, expected_gate = gate;
+    for (float& v : expected_skip) v *= 2;
+    for (float& v : expected_gate) v *= 2;
+    CHECK(checks::ulps(copy_to_host(twice.skip), expected_skip) <= 2);
+    CHECK(checks::ulps(copy_to_host(twice.gate), expected_gate) <= 2);
+    cuda::selective_scan_back<fprnn::update::overwrite>(x, omega, b, b, x, {}, x, {}, twice, around);
+    CHECK(checks::ulps(copy_to_host(twice.skip), skip) == 0);
+    CHECK(checks::ulps(copy_to_host(twice.gate), gate) == 0);
+
+    // Without sequences a sum is zero.
+    const cuda::tensor<float> none(gpu, {0, 4, 5}), none_b(gpu, {0, 4, 2});
+    cuda::selective_scan_cotangents<float> nothing(gpu, {0, 4, 5}, 2);
+    nothing.skip = std::move(once.skip);
+    cuda::selective_scan_back<fprnn::update::overwrite>(none, omega, none_b, none_b, none, {}, none, {}, nothing,
+                                                        {.skip = &D});
+    CHECK(checks::ulps(copy_to_host(nothing.skip), tensor<float>({5})) == 0);
+}
+
 TEST_CASE("cuda selective scan: whichever call of the adjoint fails, its name is in the error, and no memory is left") {
     fake::state = {};
     const cuda::device gpu;
@@ -170,9 +257,14 @@ TEST_CASE("cuda selective scan: shapes that do not match, too many states and se
     const auto back_says = [&](const char* what, const auto& y_bar, const auto& H_bar, auto& to) {
         CHECK_THROWS_WITH_AS(cuda::selective_scan_back(x, omega, b, b, x, {}, y_bar, H_bar, to), what, argument_error);
     };
-    back_says("selective_scan_back: u is [4,8,16] but y_bar is [4,8,15]", wrong, cuda::tensor<float>(), into);
+    back_says("selective_scan_back: y_bar must be [4,8,16], got [4,8,15]", wrong, cuda::tensor<float>(), into);
     back_says("selective_scan_back: H_bar must be [4,2,16], got [4,8,15]", x, wrong, into);
-    back_says("selective_scan_back: u is [4,8,16] but into.delta is [4,8,15]", x, cuda::tensor<float>(), narrow);
+    back_says("selective_scan_back: into.delta must be [4,8,16], got [4,8,15]", x, cuda::tensor<float>(), narrow);
+    const auto skip = on(gpu, {16});
+    CHECK_THROWS_WITH_AS(cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into, {.skip = &skip}),
+                         "selective_scan_back: into.skip must be [16], got [0]", argument_error);
+    CHECK_THROWS_WITH_AS(cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into, {.gate = &x}),
+                         "selective_scan_back: into.gate must be [4,8,16], got [0]", argument_error);
     into.H = on(other, {4, 2, 16});
     back_says("selective_scan_back: into.H is on GPU 1 but u is on GPU 0", x, cuda::tensor<float>(), into);
     CHECK_THROWS_WITH_AS(

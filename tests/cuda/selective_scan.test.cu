@@ -50,17 +50,31 @@ template <class T>
 void check_back(const shape& s, index N) {
     INFO(s.to_string(), ", N = ", N);
     const cuda::device gpu;
-    auto delta = random<T>(s, 1);
-    for (T& x : delta) x = std::abs(x);
-    const auto u = random<T>(s, 2), omega = random<T>({N, s[2]}, 3, 0.3), y_bar = random<T>(s, 7);
+    const auto delta = random<T>(s, 1), u = random<T>(s, 2), omega = random<T>({N, s[2]}, 3, 0.3),
+               y_bar = random<T>(s, 7), D = random<T>({s[2]}, 9), z = random<T>(s, 10);
     const auto b = random<T>({s[0], s[1], N}, 4), c = random<T>({s[0], s[1], N}, 5), H = random<T>({s[0], N, s[2]}, 6),
                H_bar = random<T>({s[0], N, s[2]}, 8);
+    // The host's, with what is around it written out.
+    const auto step = fprnn::softplus(delta);
+    const auto y = fprnn::selective_scan(step, omega, b, c, u, H).y;
     fprnn::selective_scan_cotangents<T> expected(s, N);
-    fprnn::selective_scan_back(delta, omega, b, c, u, H, y_bar, H_bar, expected);
+    tensor<T> through = y_bar, z_bar(s), D_bar({s[2]});
+    for (index i = 0; i < y.size(); ++i) {
+        const T open = T(1) / (T(1) + std::exp(-z[i])), skip = D[i % s[2]];
+        z_bar[i] = y_bar[i] * (y[i] + skip * u[i]) * open * (T(1) + z[i] * (T(1) - open));
+        through[i] *= z[i] * open;
+        expected.u[i] = skip * through[i];
+        D_bar[i % s[2]] += through[i] * u[i];
+    }
+    fprnn::selective_scan_back(step, omega, b, c, u, H, through, H_bar, expected);
+    for (index i = 0; i < y.size(); ++i) expected.delta[i] /= T(1) + std::exp(-delta[i]);
+
+    const auto gpu_D = copy(gpu, D), gpu_z = copy(gpu, z);
     const auto run = [&] {
-        cuda::selective_scan_cotangents<T> into(gpu, s, N);
+        const cuda::selective_scan_around<T> around{.skip = &gpu_D, .gate = &gpu_z, .softplus = true};
+        cuda::selective_scan_cotangents<T> into(gpu, s, N, around);
         cuda::selective_scan_back(copy(gpu, delta), copy(gpu, omega), copy(gpu, b), copy(gpu, c), copy(gpu, u),
-                                  copy(gpu, H), copy(gpu, y_bar), copy(gpu, H_bar), into);
+                                  copy(gpu, H), copy(gpu, y_bar), copy(gpu, H_bar), into, around);
         return into;
     };
     const auto got = run(), again = run();
@@ -71,6 +85,8 @@ void check_back(const shape& s, index N) {
     CHECK(near(copy_to_host(got.c), expected.c));
     CHECK(near(copy_to_host(got.u), expected.u));
     CHECK(near(copy_to_host(got.H), expected.H));
+    CHECK(near(copy_to_host(got.skip), D_bar));
+    CHECK(near(copy_to_host(got.gate), z_bar));
     CHECK(std::memcmp(omega_bar.data(), omega_again.data(), static_cast<std::size_t>(omega.size()) * sizeof(T)) == 0);
 }
 

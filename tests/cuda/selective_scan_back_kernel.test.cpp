@@ -16,18 +16,26 @@ using fprnn::tensor;
 using fprnn::update;
 namespace cuda = fprnn::cuda;
 
+/// What an expression has around the scan.
+struct around {
+    bool softplus = false, skip = false, gate = false;
+};
+
 /// Arguments of [B,T,D] and N states, and what the eager adjoint adds to cotangents that are not zero.
 template <class T>
 struct problem {
     index B, tokens, D, N;
-    tensor<T> delta, omega, b, c, u, carry, y_bar, H_bar;
+    around with;
+    tensor<T> delta, omega, b, c, u, carry, y_bar, H_bar, skip, gate;
     fprnn::selective_scan_cotangents<T> before, expected;
+    tensor<T> gate_bar_before, gate_bar, skip_bar;
 
-    problem(const shape& s, index states)
+    problem(const shape& s, index states, around w = {})
         : B(s[0]),
           tokens(s[1]),
           D(s[2]),
           N(states),
+          with(w),
           delta(random<T>(s, 1)),
           omega(random<T>({N, D}, 2, 0.5)),
           b(random<T>({B, tokens, N}, 3)),
@@ -36,13 +44,35 @@ struct problem {
           carry(random<T>({B, N, D}, 6)),
           y_bar(random<T>(s, 7)),
           H_bar(random<T>({B, N, D}, 8)),
-          before(s, N) {
-        for (T& x : delta) x = std::abs(x);
+          skip(random<T>({D}, 12)),
+          gate(random<T>(s, 13)),
+          before(s, N),
+          gate_bar_before(random<T>(s, 14)),
+          gate_bar(gate_bar_before),
+          skip_bar({D}) {
+        if (!with.softplus)
+            for (T& x : delta) x = std::abs(x);
         before.delta = random<T>(s, 9);
         before.u = random<T>(s, 10);
         before.omega = random<T>({N, D}, 11);
         expected = before;
-        fprnn::selective_scan_back(delta, omega, b, c, u, carry, y_bar, H_bar, expected);
+        const auto step = with.softplus ? fprnn::softplus(delta) : delta;
+        const auto y = fprnn::selective_scan(step, omega, b, c, u, carry).y;
+        auto y_bar_ = y_bar, delta_slope = delta;
+        for (index i = 0; i < y.size(); ++i) {
+            const index d = i % D;
+            const T open = T(1) / (T(1) + std::exp(-gate[i])), D_d = with.skip ? skip[d] : T(0);
+            if (with.gate) {
+                gate_bar[i] += y_bar[i] * (y[i] + D_d * u[i]) * open * (T(1) + gate[i] * (T(1) - open));
+                y_bar_[i] *= gate[i] * open;
+            }
+            expected.u[i] += D_d * y_bar_[i];
+            skip_bar[d] += u[i] * y_bar_[i];
+            delta_slope[i] = with.softplus ? T(1) / (T(1) + std::exp(-delta[i])) : T(1);
+        }
+        expected.delta.fill(T(0));
+        fprnn::selective_scan_back(step, omega, b, c, u, carry, y_bar_, H_bar, expected);
+        for (index i = 0; i < y.size(); ++i) expected.delta[i] = before.delta[i] + delta_slope[i] * expected.delta[i];
     }
 
     /// Of tokens as they lie in memory: all of a sequence, or a token of all sequences, one after the other.
@@ -64,36 +94,32 @@ struct problem {
         CAPTURE(workers);
         CAPTURE(time_major);
         const auto in = [&](const tensor<T>& x) { return laid_out(x, time_major); };
-        const auto delta_ = in(delta), b_ = in(b), c_ = in(c), u_ = in(u), y_bar_ = in(y_bar);
-        auto delta_bar = in(before.delta), u_bar = in(before.u), H_bar_ = H_bar;
+        const auto delta_ = in(delta), b_ = in(b), c_ = in(c), u_ = in(u), y_bar_ = in(y_bar), gate_ = in(gate);
+        auto delta_bar = in(before.delta), u_bar = in(before.u), gate_bar_ = in(gate_bar_before), H_bar_ = H_bar;
         tensor<T> A = omega;
         for (T& a : A) a = std::exp(a);
         const index bands = (D + Threads - 1) / Threads, rounds = cuda::selective_scan_rounds(tokens, Items);
         tensor<T> scratch({workers, rounds, N, D}), A_bar({workers, N, D}), b_bar({bands, B, tokens, N}),
-            c_bar({bands, B, tokens, N});
-        for (tensor<T>* x : {&scratch, &b_bar, &c_bar}) x->fill(std::numeric_limits<T>::quiet_NaN());
-        const cuda::selective_scan_adjoint<T, T, Update> s{.sequences = B,
-                                                           .workers = workers,
-                                                           .tokens = tokens,
-                                                           .channels = D,
-                                                           .states = N,
-                                                           .sequence_rows = time_major ? 1 : tokens,
-                                                           .token_rows = time_major ? B : 1,
-                                                           .A = with_rates ? A.data() : nullptr,
-                                                           .delta = delta_.data(),
-                                                           .omega = with_rates ? nullptr : omega.data(),
-                                                           .b = b_.data(),
-                                                           .c = c_.data(),
-                                                           .u = u_.data(),
-                                                           .carry_in = carry.data(),
-                                                           .y_bar = y_bar_.data(),
-                                                           .scratch = scratch.data(),
-                                                           .H_bar = H_bar_.data(),
-                                                           .delta_bar = delta_bar.data(),
-                                                           .u_bar = u_bar.data(),
-                                                           .A_bar = A_bar.data(),
-                                                           .b_bar = b_bar.data(),
-                                                           .c_bar = c_bar.data()};
+            c_bar({bands, B, tokens, N}), skip_bar_({workers, D});
+        for (tensor<T>* x : {&scratch, &b_bar, &c_bar, &skip_bar_}) x->fill(std::numeric_limits<T>::quiet_NaN());
+        cuda::selective_scan_adjoint<T, T, Update> s{{.sequences = B,
+                                                      .tokens = tokens,
+                                                      .channels = D,
+                                                      .states = N,
+                                                      .sequence_rows = time_major ? 1 : tokens,
+                                                      .token_rows = time_major ? B : 1,
+                                                      .delta = delta_.data(),
+                                                      .b = b_.data(),
+                                                      .c = c_.data(),
+                                                      .u = u_.data(),
+                                                      .carry_in = carry.data(),
+                                                      .softplus = with.softplus}};
+        with_rates ? s.A = A.data() : s.omega = omega.data();
+        if (with.skip) s.skip = skip.data(), s.skip_bar = skip_bar_.data();
+        if (with.gate) s.gate = gate_.data(), s.gate_bar = gate_bar_.data();
+        s.workers = workers, s.y_bar = y_bar_.data(), s.scratch = scratch.data(), s.H_bar = H_bar_.data();
+        s.delta_bar = delta_bar.data(), s.u_bar = u_bar.data();
+        s.A_bar = A_bar.data(), s.b_bar = b_bar.data(), s.c_bar = c_bar.data();
         const index tiles = cuda::selective_scan_tiles(s, Threads);
         host::launch(1, Threads, cuda::selective_scan_back_shared_bytes<T, Threads, Most, Items>,
                      [&](const host::team& team) {
@@ -122,6 +148,8 @@ struct problem {
         auto omega_bar = sum(A_bar, omega.shape());
         for (index i = 0; i < omega_bar.size(); ++i) omega_bar[i] = before.omega[i] + A[i] * omega_bar[i];
         CHECK(checks::ulps(omega_bar, expected.omega) <= near);
+        if (with.skip) CHECK(checks::ulps(sum(skip_bar_, {D}), skip_bar) <= near);
+        if (with.gate) CHECK(checks::ulps(without_before(out(gate_bar_), gate_bar_before), gate_bar) <= near);
     }
 };
 
@@ -138,6 +166,21 @@ TEST_CASE_TEMPLATE("cuda selective scan: the adjoint's kernel is equivalent to t
             p.template check<8, 16, 1, update::overwrite>(s[0], N == 1);
         }
     problem<T>({2, 19, 40}, 16).template check<32, 16, 8>(2, true, true);
+}
+
+TEST_CASE_TEMPLATE(
+    "cuda selective scan: the adjoint's kernel goes through softplus, skip and gate where they are there", T, float,
+    double) {
+    for (int i = 0; i < 8; ++i) {
+        CAPTURE(i);
+        const around with{(i & 1) != 0, (i & 2) != 0, (i & 4) != 0};
+        for (const shape& s : {shape{2, 5, 3}, shape{3, 17, 8}, shape{2, 0, 3}}) {
+            CAPTURE(s.to_string());
+            const problem<T> p(s, 3, with);
+            p.template check<3, 4, 4>(2);
+            p.template check<8, 4, 3, update::overwrite>(s[0], true);
+        }
+    }
 }
 
 TEST_CASE("cuda selective scan: what the adjoint is not asked for is null") {

@@ -61,30 +61,19 @@ struct problem {
                 for (index i = 0; i < width; ++i) y[(t * B + b_) * width + i] = x[(b_ * tokens + t) * width + i];
         return y;
     }
+    cuda::selective_scan_arguments<T> time_major_arguments() const {
+        return {.sequences = B, .tokens = tokens, .channels = D, .states = N, .sequence_rows = 1, .token_rows = B};
+    }
     /// The states in the memory that they came from, exp(ω) for ω, and what has the skip beside what has not.
     template <int Threads, int Most, int Items>
     void check_time_major() const {
         const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), u_ = time_major(u);
         tensor<T> y(u.shape()), sum(u.shape()), H = carry, A = omega;
         for (T& a : A) a = std::exp(a);
-        const cuda::selective_scan_sequences<T, T> s{.sequences = B,
-                                                     .tokens = tokens,
-                                                     .channels = D,
-                                                     .states = N,
-                                                     .sequence_rows = 1,
-                                                     .token_rows = B,
-                                                     .A = A.data(),
-                                                     .delta = delta_.data(),
-                                                     .omega = nullptr,
-                                                     .b = b_.data(),
-                                                     .c = c_.data(),
-                                                     .u = u_.data(),
-                                                     .carry_in = H.data(),
-                                                     .skip = with.skip ? skip.data() : nullptr,
-                                                     .gate = nullptr,
-                                                     .softplus = false,
-                                                     .y = y.data(),
-                                                     .carry_out = H.data()};
+        cuda::selective_scan_sequences<T, T> s{time_major_arguments()};
+        s.A = A.data(), s.delta = delta_.data(), s.b = b_.data(), s.c = c_.data(), s.u = u_.data();
+        s.carry_in = s.carry_out = H.data(), s.y = y.data();
+        if (with.skip) s.skip = skip.data();
         if (with.skip)
             run<Threads, Most, Items>(cuda::selective_scan_with_sum<T, T>{s, sum.data()});
         else
@@ -103,8 +92,7 @@ struct problem {
         fprnn::selective_scan_back(delta, omega, b, c, u, {}, y_bar, carry, back);
         const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), y_bar_ = time_major(y_bar);
         tensor<T> to = time_major(u_bar), H_bar = carry;
-        cuda::selective_scan_input_adjoint<T, T> s{};
-        s.sequences = B, s.tokens = tokens, s.channels = D, s.states = N, s.sequence_rows = 1, s.token_rows = B;
+        cuda::selective_scan_input_adjoint<T, T> s{{time_major_arguments()}};
         s.omega = omega.data(), s.delta = delta_.data(), s.b = c_.data(), s.c = b_.data(), s.u = y_bar_.data();
         s.y = to.data(), s.carry_in = s.carry_out = H_bar.data();
         run<Threads, Most, Items>(s);
@@ -121,26 +109,22 @@ struct problem {
     template <int Threads, int Most, int Items>
     void check() const {
         tensor<T> y(u.shape()), H({B, N, D});
-        const cuda::selective_scan_sequences<T, T> s{
-            .sequences = B,
-            .tokens = tokens,
-            .channels = D,
-            .states = N,
-            .sequence_rows = tokens,
-            .token_rows = 1,
-            .A = nullptr,
-            .delta = delta.data(),
-            .omega = omega.data(),
-            .b = b.data(),
-            .c = c.data(),
-            .u = u.data(),
-            .carry_in = with.carry ? carry.data() : nullptr,
-            .skip = with.skip ? skip.data() : nullptr,
-            .gate = with.gate ? gate.data() : nullptr,
-            .softplus = with.softplus,
-            .y = y.data(),
-            .carry_out = H.data(),
-        };
+        cuda::selective_scan_sequences<T, T> s{{.sequences = B,
+                                                .tokens = tokens,
+                                                .channels = D,
+                                                .states = N,
+                                                .sequence_rows = tokens,
+                                                .token_rows = 1,
+                                                .delta = delta.data(),
+                                                .omega = omega.data(),
+                                                .b = b.data(),
+                                                .c = c.data(),
+                                                .u = u.data(),
+                                                .softplus = with.softplus}};
+        if (with.carry) s.carry_in = carry.data();
+        if (with.skip) s.skip = skip.data();
+        if (with.gate) s.gate = gate.data();
+        s.y = y.data(), s.carry_out = H.data();
         run<Threads, Most, Items>(s);
         CHECK(checks::ulps(y, expected.y) <= 2);
         CHECK(checks::ulps(H, expected.H) <= 2);

@@ -42,8 +42,8 @@ bool is_dense(index n, const Body& scan, const Rows&... of_channels) {
            stride == n * D && state_stride == n * N;
 }
 template <class T, class Body>
-selective_scan_sequences<T, T> sequences_of(index n, const Body& scan) {
-    selective_scan_sequences<T, T> s{};
+selective_scan_arguments<T> arguments_of(index n, const Body& scan) {
+    selective_scan_arguments<T> s;
     s.sequences = n, s.tokens = scan.shape.tokens, s.channels = scan.shape.channels, s.states = scan.shape.states;
     s.sequence_rows = 1, s.token_rows = n;
     s.A = scan.A, s.delta = scan.delta.data, s.b = scan.b.data, s.c = scan.c.data;
@@ -55,7 +55,7 @@ bool start_kernel(const device& d, index n, const body::selective_scan<T>& scan)
     if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != one || N > max_states<T> ||
         (scan.sum.data && scan.sum.stride != scan.y.stride))
         return false;
-    auto s = sequences_of<T>(n, scan);
+    selective_scan_sequences<T, T> s{arguments_of<T>(n, scan)};
     s.u = scan.u.data, s.y = scan.y.data;
     s.carry_in = s.carry_out = scan.H.data;
     if (scan.sum.data) {
@@ -70,7 +70,7 @@ template <class T>
 bool start_kernel(const device& d, index n, const body::selective_scan_back_input<T>& scan) {
     const index N = scan.shape.states, one = N * scan.shape.channels;
     if (!is_dense<T>(n, scan, scan.y_bar, scan.u_bar) || scan.H_bar.stride != one || N > max_states<T>) return false;
-    selective_scan_input_adjoint<T, T> s{sequences_of<T>(n, scan)};
+    selective_scan_input_adjoint<T, T> s{{arguments_of<T>(n, scan)}};
     std::swap(s.b, s.c);
     s.u = scan.y_bar.data, s.y = scan.u_bar.data;
     s.carry_in = s.carry_out = scan.H_bar.data;
@@ -86,30 +86,12 @@ bool start_kernel(const device& d, index n, const body::selective_scan_back<T>& 
         scan.H_bar.stride != N * D || !fits(scan.delta_bar, D) || !fits(scan.u_bar, D) || !fits(scan.b_bar, N) ||
         !fits(scan.c_bar, N) || (scan.A_bar.rows.data && !scan.A_bar.of_worker))
         return false;
-    selective_scan_back_launch(d,
-                               selective_scan_adjoint<T, T, update::accumulate>{.sequences = n,
-                                                                                .workers = d.workers(n),
-                                                                                .tokens = tokens,
-                                                                                .channels = D,
-                                                                                .states = N,
-                                                                                .sequence_rows = 1,
-                                                                                .token_rows = n,
-                                                                                .A = scan.A,
-                                                                                .delta = scan.delta.data,
-                                                                                .omega = nullptr,
-                                                                                .b = scan.b.data,
-                                                                                .c = scan.c.data,
-                                                                                .u = scan.u.data,
-                                                                                .carry_in = scan.H.data,
-                                                                                .y_bar = scan.y_bar.data,
-                                                                                .scratch = nullptr,
-                                                                                .H_bar = scan.H_bar.data,
-                                                                                .delta_bar = scan.delta_bar.data,
-                                                                                .u_bar = scan.u_bar.data,
-                                                                                .A_bar = scan.A_bar.rows.data,
-                                                                                .b_bar = nullptr,
-                                                                                .c_bar = nullptr},
-                               scan.b_bar.data, scan.c_bar.data);
+    selective_scan_adjoint<T, T, update::accumulate> s{arguments_of<T>(n, scan)};
+    s.workers = d.workers(n);
+    s.u = scan.u.data, s.carry_in = scan.H.data, s.y_bar = scan.y_bar.data;
+    s.H_bar = scan.H_bar.data, s.delta_bar = scan.delta_bar.data, s.u_bar = scan.u_bar.data;
+    s.A_bar = scan.A_bar.rows.data;
+    selective_scan_back_launch(d, s, scan.b_bar.data, scan.c_bar.data);
     return true;
 }
 

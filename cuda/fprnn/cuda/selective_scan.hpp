@@ -47,6 +47,13 @@ constexpr int selective_scan_threads = 128;
 template <class S>
 constexpr int selective_scan_back_threads = 64;
 
+/// Blocks of a multiprocessor that the adjoint's registers shall suffice for: 5 is what shared memory has room for with 16 floats, and 168 registers
+/// do for these. With more states, and double, they are all taken.
+template <class S>
+constexpr int selective_scan_back_blocks(int states) {
+    return static_cast<std::size_t>(states) * sizeof(S) <= 64 && sizeof(S) == sizeof(float) ? 5 : 1;
+}
+
 /// Tokens that are computed while the next are on their way, and that the adjoint computes between two states that it keeps.
 template <class S>
 constexpr int selective_scan_items(int states) {
@@ -105,10 +112,12 @@ struct selective_scan_rates_back {
     }
 };
 
-/// Shapes of a selective scan's arguments, all on one device. Errors: as selective_scan.
+/// What lies where, once shapes fit and all is on one device. Errors: as selective_scan.
 template <class T>
-void require_selective_scan(const char* operation, index most, const tensor<T>& delta, const tensor<T>& omega,
-                            const tensor<T>& b, const tensor<T>& c, const tensor<T>& u, const tensor<T>& H) {
+selective_scan_arguments<T> require_selective_scan(const char* operation, index most, const tensor<T>& delta,
+                                                   const tensor<T>& omega, const tensor<T>& b, const tensor<T>& c,
+                                                   const tensor<T>& u, const tensor<T>& H,
+                                                   const selective_scan_around<T>& around) {
     fprnn::detail::require_rank(operation, "u", u.shape(), 3, "[B,T,D]");
     fprnn::detail::require_rank(operation, "omega", omega.shape(), 2, "[N,D]");
     const index B = u.shape()[0], tokens = u.shape()[1], D = u.shape()[2], N = omega.shape()[0];
@@ -117,6 +126,8 @@ void require_selective_scan(const char* operation, index most, const tensor<T>& 
     fprnn::detail::require_shape(operation, "b", b.shape(), {B, tokens, N});
     fprnn::detail::require_shape(operation, "c", c.shape(), {B, tokens, N});
     require_optional(operation, "H", H, {B, N, D});
+    if (around.skip) fprnn::detail::require_shape(operation, "skip", around.skip->shape(), {D});
+    if (around.gate) fprnn::detail::require_same(operation, "gate", around.gate->shape(), "u", u.shape());
     require(N <= most, operation, [&] {
         return "N = " + std::to_string(N) + " states, at most " + std::to_string(most) +
                " fit the registers of a thread";
@@ -124,6 +135,24 @@ void require_selective_scan(const char* operation, index most, const tensor<T>& 
     require(u.where().has_value(), operation, [] { return "u is on no GPU"; });
     const auto together = [&](const char* name, const tensor<T>& x) { require_together(operation, "u", u, name, x); };
     together("delta", delta), together("omega", omega), together("b", b), together("c", c), together("H", H);
+    if (around.skip) together("skip", *around.skip);
+    if (around.gate) together("gate", *around.gate);
+    return {.sequences = B,
+            .tokens = tokens,
+            .channels = D,
+            .states = N,
+            .sequence_rows = tokens,
+            .token_rows = 1,
+            .A = nullptr,
+            .delta = delta.data(),
+            .omega = omega.data(),
+            .b = b.data(),
+            .c = c.data(),
+            .u = u.data(),
+            .carry_in = H.data(),
+            .skip = around.skip ? around.skip->data() : nullptr,
+            .gate = around.gate ? around.gate->data() : nullptr,
+            .softplus = around.softplus};
 }
 
 }  // namespace detail
@@ -138,130 +167,85 @@ selective_scan_value<T> selective_scan(const tensor<T>& delta, const tensor<T>& 
                                        const tensor<T>& c, const tensor<T>& u, const tensor<T>& H = {},
                                        const selective_scan_around<T>& around = {}) {
     using S = typename detail::computed_in<T>::type;
-    const char* operation = "selective_scan";
-    detail::require_selective_scan(operation, detail::max_states<S>, delta, omega, b, c, u, H);
-    const index B = u.shape()[0], tokens = u.shape()[1], D = u.shape()[2], N = omega.shape()[0];
-    const fprnn::shape states{B, N, D};
-    const auto together = [&](const char* name, const tensor<T>& x) {
-        detail::require_together(operation, "u", u, name, x);
-    };
-    if (around.skip) {
-        fprnn::detail::require_shape(operation, "skip", around.skip->shape(), {D});
-        together("skip", *around.skip);
-    }
-    if (around.gate) {
-        fprnn::detail::require_same(operation, "gate", around.gate->shape(), "u", u.shape());
-        together("gate", *around.gate);
-    }
-
+    selective_scan_sequences<T, S> s{
+        detail::require_selective_scan("selective_scan", detail::max_states<S>, delta, omega, b, c, u, H, around)};
     const device& d = *u.where();
-    selective_scan_value<T> out{tensor<T>(d, u.shape()), tensor<T>(d, states)};
-    if (out.y.empty() && out.H.empty()) return out;
-    detail::selective_scan_launch(d, selective_scan_sequences<T, S>{.sequences = B,
-                                                                    .tokens = tokens,
-                                                                    .channels = D,
-                                                                    .states = N,
-                                                                    .sequence_rows = tokens,
-                                                                    .token_rows = 1,
-                                                                    .A = nullptr,
-                                                                    .delta = delta.data(),
-                                                                    .omega = omega.data(),
-                                                                    .b = b.data(),
-                                                                    .c = c.data(),
-                                                                    .u = u.data(),
-                                                                    .carry_in = H.data(),
-                                                                    .skip = around.skip ? around.skip->data() : nullptr,
-                                                                    .gate = around.gate ? around.gate->data() : nullptr,
-                                                                    .softplus = around.softplus,
-                                                                    .y = out.y.data(),
-                                                                    .carry_out = out.H.data()});
+    selective_scan_value<T> out{tensor<T>(d, u.shape()), tensor<T>(d, {s.sequences, s.states, s.channels})};
+    s.y = out.y.data(), s.carry_out = out.H.data();
+    if (!out.y.empty() || !out.H.empty()) detail::selective_scan_launch(d, s);
     return out;
 }
 
-/// Cotangents of a selective scan's arguments.
+/// Cotangents of a selective scan's arguments, and of what is around it.
 template <class T>
 struct selective_scan_cotangents {
-    tensor<T> delta, omega, b, c, u, H;
+    tensor<T> delta, omega, b, c, u, H, skip, gate;
 
     selective_scan_cotangents() = default;
-    /// Zero, for sequences of [B,T,D] and N states.
-    selective_scan_cotangents(const device& d, const fprnn::shape& s, index N)
+    /// Zero, for sequences of [B,T,D] and N states; of the skip and the gate where they are around.
+    selective_scan_cotangents(const device& d, const fprnn::shape& s, index N,
+                              const selective_scan_around<T>& around = {})
         : delta(d, s),
           omega(d, {N, s[2]}),
           b(d, {s[0], s[1], N}),
           c(d, {s[0], s[1], N}),
           u(d, s),
           H(d, {s[0], N, s[2]}) {
-        delta.clear(), omega.clear(), b.clear(), c.clear(), u.clear(), H.clear();
+        if (around.skip) skip = tensor<T>(d, {s[2]});
+        if (around.gate) gate = tensor<T>(d, s);
+        for (tensor<T>* x : {&delta, &omega, &b, &c, &u, &H, &skip, &gate}) x->clear();
     }
 };
 
-/// The adjoint, as fprnn::selective_scan_back, from ȳ [B,T,D] and Ḣ_{T−1} = H_bar [B,N,D], zero when left out. Accumulates into
-/// `into`, or overwrites it on request, which spares reading it; b̄, c̄ and ω̄ are added up in an order that the shapes fix, so that the bits are
-/// the same in every run. States are recomputed; scratch is the memory of T/8 states of each sequence (T/4 of more than 16 of float or 8 of double),
-/// and of D/64 times b and c. Errors: as selective_scan; N above 32, for double 16.
+/// The adjoint, as fprnn::selective_scan_back, from ȳ [B,T,D] and Ḣ_{T−1} = H_bar [B,N,D], zero when left out, of y with all that is around it.
+/// Accumulates into `into`, or overwrites it on request, which spares reading it; b̄, c̄, ω̄ and D̄ are added up in an order that the shapes fix, so that
+/// the bits are the same in every run. States are recomputed; scratch is the memory of T/8 states of each sequence (T/4 of more than 16 of float
+/// or 8 of double), and of D/64 times b and c. Errors: as selective_scan; N above 32, for double 16.
 template <update Update = update::accumulate, class T>
 void selective_scan_back(const tensor<T>& delta, const tensor<T>& omega, const tensor<T>& b, const tensor<T>& c,
                          const tensor<T>& u, const tensor<T>& H, const tensor<T>& y_bar, const tensor<T>& H_bar,
-                         selective_scan_cotangents<T>& into) {
+                         selective_scan_cotangents<T>& into, const selective_scan_around<T>& around = {}) {
     using S = typename detail::computed_in<T>::type;
     const char* operation = "selective_scan_back";
-    detail::require_selective_scan(operation, detail::max_back_states<S>, delta, omega, b, c, u, H);
-    const index B = u.shape()[0], tokens = u.shape()[1], D = u.shape()[2], N = omega.shape()[0];
-    const fprnn::shape states{B, N, D};
-    fprnn::detail::require_same(operation, "u", u.shape(), "y_bar", y_bar.shape());
-    detail::require_optional(operation, "H_bar", H_bar, states);
-    fprnn::detail::require_same(operation, "u", u.shape(), "into.delta", into.delta.shape());
-    fprnn::detail::require_shape(operation, "into.omega", into.omega.shape(), omega.shape());
-    fprnn::detail::require_shape(operation, "into.b", into.b.shape(), b.shape());
-    fprnn::detail::require_shape(operation, "into.c", into.c.shape(), c.shape());
-    fprnn::detail::require_same(operation, "u", u.shape(), "into.u", into.u.shape());
-    fprnn::detail::require_shape(operation, "into.H", into.H.shape(), states);
-    const auto together = [&](const char* name, const tensor<T>& x) {
+    selective_scan_adjoint<T, S, Update> s{
+        detail::require_selective_scan(operation, detail::max_back_states<S>, delta, omega, b, c, u, H, around)};
+    const fprnn::shape states{s.sequences, s.states, s.channels};
+    const auto require_like = [&](const char* name, const tensor<T>& x, const fprnn::shape& expected) {
+        fprnn::detail::require_shape(operation, name, x.shape(), expected);
         detail::require_together(operation, "u", u, name, x);
     };
-    together("y_bar", y_bar), together("H_bar", H_bar), together("into.delta", into.delta),
-        together("into.omega", into.omega), together("into.b", into.b), together("into.c", into.c),
-        together("into.u", into.u), together("into.H", into.H);
+    detail::require_optional(operation, "H_bar", H_bar, states);
+    detail::require_together(operation, "u", u, "H_bar", H_bar);
+    require_like("y_bar", y_bar, u.shape());
+    require_like("into.delta", into.delta, u.shape());
+    require_like("into.omega", into.omega, omega.shape());
+    require_like("into.b", into.b, b.shape());
+    require_like("into.c", into.c, c.shape());
+    require_like("into.u", into.u, u.shape());
+    require_like("into.H", into.H, states);
+    if (around.skip) require_like("into.skip", into.skip, {s.channels});
+    if (around.gate) require_like("into.gate", into.gate, u.shape());
 
     const device& d = *u.where();
     constexpr bool overwrites = Update == update::overwrite;
     tensor<T> running(d, states);
-    tensor<S> A_bar(d, states);
+    tensor<S> A_bar(d, states), skip_bar(d, {around.skip ? s.sequences : 0, s.channels});
     A_bar.clear();
-    const auto add = [&](index parts, const T* from, T* to, bool instead) {
-        if (states.count() > 0)
-            detail::start_row<S>(d, detail::add_parts<S, T, T>{states.count(), parts, from, to, instead});
+    const auto add = [&](index numbers, index parts, const auto* from, T* to, bool instead) {
+        using From = std::remove_const_t<std::remove_pointer_t<decltype(from)>>;
+        if (numbers > 0) detail::start_row<S>(d, detail::add_parts<S, From, T>{numbers, parts, from, to, instead});
     };
-    add(H_bar.where() ? 1 : 0, H_bar.data(), running.data(), true);
-    detail::selective_scan_back_launch(d,
-                                       selective_scan_adjoint<T, S, Update>{.sequences = B,
-                                                                            .workers = B,
-                                                                            .tokens = tokens,
-                                                                            .channels = D,
-                                                                            .states = N,
-                                                                            .sequence_rows = tokens,
-                                                                            .token_rows = 1,
-                                                                            .A = nullptr,
-                                                                            .delta = delta.data(),
-                                                                            .omega = omega.data(),
-                                                                            .b = b.data(),
-                                                                            .c = c.data(),
-                                                                            .u = u.data(),
-                                                                            .carry_in = H.data(),
-                                                                            .y_bar = y_bar.data(),
-                                                                            .scratch = nullptr,
-                                                                            .H_bar = running.data(),
-                                                                            .delta_bar = into.delta.data(),
-                                                                            .u_bar = into.u.data(),
-                                                                            .A_bar = A_bar.data(),
-                                                                            .b_bar = nullptr,
-                                                                            .c_bar = nullptr},
-                                       into.b.data(), into.c.data());
-    add(1, running.data(), into.H.data(), overwrites);
+    add(states.count(), H_bar.where() ? 1 : 0, H_bar.data(), running.data(), true);
+    s.workers = s.sequences;
+    s.y_bar = y_bar.data(), s.H_bar = running.data(), s.A_bar = A_bar.data(), s.skip_bar = skip_bar.data();
+    s.delta_bar = into.delta.data(), s.u_bar = into.u.data();
+    if (around.gate) s.gate_bar = into.gate.data();
+    detail::selective_scan_back_launch(d, s, into.b.data(), into.c.data());
+    add(states.count(), 1, running.data(), into.H.data(), overwrites);
+    if (around.skip) add(s.channels, s.sequences, skip_bar.data(), into.skip.data(), overwrites);
     if (!omega.empty())
-        detail::start_row<S>(d, detail::selective_scan_rates_back<T, S>{omega.size(), B, omega.data(), A_bar.data(),
-                                                                        into.omega.data(), overwrites});
+        detail::start_row<S>(d, detail::selective_scan_rates_back<T, S>{omega.size(), s.sequences, omega.data(),
+                                                                        A_bar.data(), into.omega.data(), overwrites});
 }
 
 }  // namespace fprnn::cuda

@@ -1,28 +1,27 @@
 #pragma once
 
 #include <fprnn/cuda/selective_scan_kernel.hpp>
+#include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/rows.hpp>
 
 /// The whole adjoint of the selective scan, its states in registers.               (docs/decisions/0013-selective-scan-on-a-gpu.md)
 namespace fprnn::cuda {
 
-/// With G_t = λ_{t+1} ⊙ G_{t+1} + c_t ȳ_tᵀ:  c̄_t = H_t ȳ_t,  b̄_t = G_t (Δ_t ⊙ u_t),  ū_t += Δ_t ⊙ G_tᵀ b_t,
-/// Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,  Ā −= Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t                       (see fprnn::selective_scan_back)
+/// With y'_t = ȳ_t ⊙ SiLU(z_t) and G_t = λ_{t+1} ⊙ G_{t+1} + c_t y'_tᵀ:  c̄_t = H_t y'_t,  b̄_t = G_t (Δ_t ⊙ u_t),
+/// ū_t += Δ_t ⊙ G_tᵀ b_t + D ⊙ y'_t,  Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,  Ā −= Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,
+/// z̄_t += ȳ_t ⊙ (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU'(z_t),  D̄ = Σ_t y'_t ⊙ u_t                                       (see fprnn::selective_scan_back)
 ///
-/// Arguments as selective_scan_sequences'. H_bar [B,N,D] enters as Ḣ_{T−1} and leaves as Ḣ_{−1}. Cotangents that are null are not wanted.
+/// H_bar [B,N,D] enters as Ḣ_{T−1} and leaves as Ḣ_{−1}. Cotangents that are null are not wanted.
 /// What a team cannot add up alone goes to sums that belong to somebody: b_bar and c_bar [bands, rows, N] to the channels of a team,
-/// which overwrites them, and A_bar [workers, N, D] to a worker, who takes the sequences worker, worker + workers, … and accumulates.
-/// scratch: [workers, rounds, N, D].
+/// which overwrites them; A_bar [workers, N, D] and skip_bar [workers, D] to a worker, who takes the sequences worker, worker + workers, … and
+/// accumulates the first and overwrites the second. scratch: [workers, rounds, N, D].
 template <class T, class S, update Update>
-struct selective_scan_adjoint {
-    using number = T;
-    using state = S;
-    index sequences, workers, tokens, channels, states;
-    index sequence_rows, token_rows;
-    const T *A, *delta, *omega, *b, *c, *u, *carry_in, *y_bar;
-    S* scratch;
-    T *H_bar, *delta_bar, *u_bar;
-    S *A_bar, *b_bar, *c_bar;
+struct selective_scan_adjoint : selective_scan_arguments<T> {
+    index workers = 0;
+    const T* y_bar = nullptr;
+    S* scratch = nullptr;
+    T *H_bar = nullptr, *delta_bar = nullptr, *u_bar = nullptr, *gate_bar = nullptr;
+    S *A_bar = nullptr, *b_bar = nullptr, *c_bar = nullptr, *skip_bar = nullptr;
 };
 
 /// Rounds of `Items` tokens, before each of which the states are kept.
@@ -63,7 +62,8 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
     const auto is_state = [&](int n) { return mine && n < s.states; };
     const auto in_state = [&](int n) { return n * s.channels + channel; };
 
-    S rate[N], h[N], G[N], A_sum[N];
+    const S skip = mine && s.skip ? static_cast<S>(s.skip[channel]) : S(0);
+    S rate[N], h[N], G[N], A_sum[N], skip_sum = S(0);
     FPRNN_UNROLL for (int n = 0; n < N; ++n) {
         rate[n] = A_sum[n] = S(0);
         if (!is_state(n)) continue;
@@ -91,6 +91,13 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
                 to[i] = static_cast<S>(from[row_of(first + i) * s.channels + channel]);
             });
         };
+        const auto step_of = [&](S delta) { return s.softplus ? chain::softplus_function::value(delta) : delta; };
+        const auto put = [&](T* to, index t, S value) {
+            if (!to || !mine) return;
+            T& x = to[row_of(t) * s.channels + channel];
+            if constexpr (Update == update::accumulate) value += static_cast<S>(x);
+            x = static_cast<T>(value);
+        };
         const auto advance = [&](int i, S step, S u) {
             const S input = step * u;
             FPRNN_UNROLL for (int n = 0; n < N; ++n) h[n] = exp2(rate[n] * step) * h[n] + b_rows[i * N + n] * input;
@@ -117,22 +124,33 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
         for (index k = 0; k < rounds; ++k) {
             FPRNN_UNROLL for (int n = 0; n < N; ++n) if (is_state(n)) kept[k * one + in_state(n)] = h[n];
             if (k + 1 == rounds) break;
-            S step[Items], u[Items];
-            load(s.delta, k * Items, step);
+            S delta[Items], u[Items];
+            load(s.delta, k * Items, delta);
             load(s.u, k * Items, u);
             team.barrier();  // of the round before, all has been read
             stage(k * Items, s.b, b_rows);
             team.barrier();
-            if (mine) FPRNN_UNROLL for (int i = 0; i < Items; ++i) advance(i, step[i], u[i]);
+            if (mine) FPRNN_UNROLL for (int i = 0; i < Items; ++i) advance(i, step_of(delta[i]), u[i]);
         }
 
         for (index k = rounds - 1; k >= 0; --k) {
             const index first = k * Items;
             const int count = tokens_from(first);
-            S step[Items] = {}, u[Items] = {}, y[Items] = {};
-            load(s.delta, first, step);
+            S delta[Items] = {}, step[Items], u[Items] = {}, y[Items] = {};
+            load(s.delta, first, delta);
+            FPRNN_UNROLL for (int i = 0; i < Items; ++i) step[i] = step_of(delta[i]);
             load(s.u, first, u);
             load(s.y_bar, first, y);
+            S through_gate[Items];  // ȳ ⊙ SiLU'(z), before y is y'
+            if (s.gate) {
+                S z[Items] = {};
+                load(s.gate, first, z);
+                FPRNN_UNROLL for (int i = 0; i < Items; ++i) {
+                    const S open = chain::silu_function::value(z[i]);
+                    through_gate[i] = y[i] * chain::silu_function::slope(z[i], open);
+                    y[i] *= open;
+                }
+            }
             FPRNN_UNROLL for (int n = 0; n < N; ++n) h[n] = is_state(n) ? kept[k * one + in_state(n)] : S(0);
             team.barrier();
             stage(first, s.b, b_rows);
@@ -141,7 +159,12 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
             team.barrier();
             FPRNN_UNROLL for (int i = 0; i <= Items; ++i) {
                 FPRNN_UNROLL for (int n = 0; n < N; ++n) before[(i * N + n) * row + team.rank()] = h[n];
-                if (i < Items && i < count) advance(i, step[i], u[i]);
+                if (i == Items || i >= count) continue;
+                advance(i, step[i], u[i]);
+                if (!s.gate) continue;
+                S before_gate = skip * u[i];
+                FPRNN_UNROLL for (int n = 0; n < N; ++n) before_gate += c_rows[i * N + n] * h[n];
+                put(s.gate_bar, first + i, through_gate[i] * before_gate);
             }
             team.barrier();
             sum_channels(first, s.c_bar, [&](int t, int n, int d) {
@@ -164,15 +187,11 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
                     place = G[n] * input;
                     G[n] *= decay;
                 }
-                if (!mine) continue;
-                const auto put = [&](T* to, S value) {
-                    if (!to) return;
-                    T& x = to[row_of(first + i) * s.channels + channel];
-                    if constexpr (Update == update::accumulate) value += static_cast<S>(x);
-                    x = static_cast<T>(value);
-                };
-                put(s.u_bar, step[i] * through_b);
-                put(s.delta_bar, u[i] * through_b + ln_2 * through_decay);
+                S step_bar = u[i] * through_b + ln_2 * through_decay;
+                if (s.softplus) step_bar *= chain::softplus_function::slope(delta[i], step[i]);
+                put(s.delta_bar, first + i, step_bar);
+                put(s.u_bar, first + i, step[i] * through_b + skip * y[i]);
+                skip_sum += y[i] * u[i];
             }
             team.barrier();
             sum_channels(first, s.b_bar, [&](int t, int n, int d) { return before[(t * N + n) * row + d]; });
@@ -182,8 +201,9 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
             s.H_bar[sequence * one + in_state(n)] = static_cast<T>(G[n]);
         }
     }
-    if (!s.A_bar) return;
-    FPRNN_UNROLL for (int n = 0; n < N; ++n) if (is_state(n)) s.A_bar[worker * one + in_state(n)] += A_sum[n];
+    if (s.A_bar)
+        FPRNN_UNROLL for (int n = 0; n < N; ++n) if (is_state(n)) s.A_bar[worker * one + in_state(n)] += A_sum[n];
+    if (s.skip_bar && mine) s.skip_bar[worker * s.channels + channel] = skip_sum;
 }
 
 }  // namespace fprnn::cuda

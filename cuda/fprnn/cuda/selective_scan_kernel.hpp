@@ -9,28 +9,34 @@
 /// The selective scan over [B,T,D], its states in registers.                      (docs/decisions/0013-selective-scan-on-a-gpu.md)
 namespace fprnn::cuda {
 
+/// Arguments of a selective scan, stored as T: delta, u, and z, `gate`, are [B,T,D], ω is [N,D], b and c are [B,T,N], carry_in is [B,N,D], and D, `skip`, is
+/// [D]. Token t of sequence s is row s sequence_rows + t token_rows of all that have tokens. `A` is exp(ω) where that is at hand, and ω then null.
+/// What else is null is left out; `softplus` takes Δ_t = softplus(delta_t).
+template <class T>
+struct selective_scan_arguments {
+    index sequences = 0, tokens = 0, channels = 0, states = 0;
+    index sequence_rows = 0, token_rows = 0;
+    const T *A = nullptr, *delta = nullptr, *omega = nullptr, *b = nullptr, *c = nullptr, *u = nullptr,
+            *carry_in = nullptr, *skip = nullptr, *gate = nullptr;
+    bool softplus = false;
+};
+
 /// H_t = λ_t ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ with λ_t = exp(−exp(ω) ⊙ Δ_t), and y_t = (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU(z_t).
 ///                                                                                        (eq. mamba, app. mamba-definition)
-/// T is how numbers are stored, S how they are computed. `skip`, D [channels], and `gate`, z [B,T,D], are left out when they are null;
-/// carry_in and carry_out are [B,N,D], or null, or the same; `softplus` takes Δ_t = softplus(delta_t). y may be delta, u or gate.
-/// Token t of sequence s is row s sequence_rows + t token_rows of all arrays. `A` is exp(ω) where that is at hand, and ω then null.
+/// S is how numbers are computed. y may be delta, u or gate; carry_out [B,N,D] may be null or carry_in.
 template <class T, class S>
-struct selective_scan_sequences {
+struct selective_scan_sequences : selective_scan_arguments<T> {
     using number = T;
     using state = S;
     static constexpr bool is_adjoint = false, has_sum = false;
-    index sequences, tokens, channels, states;
-    index sequence_rows, token_rows;
-    const T *A, *delta, *omega, *b, *c, *u, *carry_in, *skip, *gate;
-    bool softplus;
-    T *y, *carry_out;
+    T *y = nullptr, *carry_out = nullptr;
 };
 
 /// y_t = c_tᵀ H_t and, beside it, sum_t = y_t + D ⊙ u_t; no softplus, no gate.
 template <class T, class S>
 struct selective_scan_with_sum : selective_scan_sequences<T, S> {
     static constexpr bool has_sum = true;
-    T* sum;
+    T* sum = nullptr;
 };
 
 /// What the adjoint's iterations need: Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,  Ḣ_{t−1} = λ_t ⊙ Ḣ_t. Read from the last token to the first
