@@ -8,6 +8,7 @@
 #include <fprnn/ops/elementwise.hpp>
 
 #include <string>
+#include <type_traits>
 
 /// The selective scan on tensors of a device. Sources that call it with numbers that no other source does include
 /// selective_scan.cuh instead, which has the kernels.
