@@ -220,8 +220,11 @@ TEST_CASE("cuda selective scan: whichever call of the adjoint fails, its name is
     const cuda::device gpu;
     const auto x = copy(gpu, random<float>({1, 5, 3}, 1)), omega = copy(gpu, random<float>({2, 3}, 2)),
                b = copy(gpu, random<float>({1, 5, 2}, 3));
-    cuda::selective_scan_cotangents<float> into(gpu, {1, 5, 3}, 2);
+    const auto D = copy(gpu, random<float>({3}, 4));
+    const cuda::selective_scan_around<float> around{.skip = &D, .gate = &x, .softplus = true};
+    cuda::selective_scan_cotangents<float> into(gpu, {1, 5, 3}, 2, around);
     check_failures([&] { cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into); }, 9);
+    check_failures([&] { cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into, around); }, 11);
 }
 
 TEST_CASE("cuda selective scan: whichever call fails, its name is in the error, and no memory is left behind") {

@@ -73,11 +73,12 @@ struct problem {
         cuda::selective_scan_sequences<T, T> s{time_major_arguments()};
         s.A = A.data(), s.delta = delta_.data(), s.b = b_.data(), s.c = c_.data(), s.u = u_.data();
         s.carry_in = s.carry_out = H.data(), s.y = y.data();
-        if (with.skip) s.skip = skip.data();
-        if (with.skip)
+        if (with.skip) {
+            s.skip = skip.data();
             run<Threads, Most, Items>(cuda::selective_scan_with_sum<T, T>{s, sum.data()});
-        else
+        } else {
             run<Threads, Most, Items>(s);
+        }
         const problem without(u.shape(), N, {.carry = with.carry});
         CHECK(checks::ulps(y, time_major(without.expected.y)) <= 2);
         if (with.skip) CHECK(checks::ulps(sum, time_major(expected.y)) <= 2);

@@ -52,7 +52,7 @@ constexpr int selective_scan_back_threads = 64;
 /// do for these. With more states, and double, they are all taken.
 template <class S>
 constexpr int selective_scan_back_blocks(int states) {
-    return static_cast<std::size_t>(states) * sizeof(S) <= 64 && sizeof(S) == sizeof(float) ? 5 : 1;
+    return std::is_same_v<S, float> && states <= 16 ? 5 : 1;
 }
 
 /// Tokens that are computed while the next are on their way, and that the adjoint computes between two states that it keeps.
