@@ -64,7 +64,13 @@ if(FPRNN_SANITIZE MATCHES "thread")
 endif()
 
 if(NOT FPRNN_CUDA)
-    list(REMOVE_ITEM folders cuda)
+    list(REMOVE_ITEM folders cuda cuda_ptx)
+else()
+    # An interpreter of PTX. Its host is to round as a GPU does.
+    add_library(fprnn_ptx OBJECT tests/cuda/ptx/instruction.cpp tests/cuda/ptx/machine.cpp tests/cuda/ptx/parse.cpp)
+    target_link_libraries(fprnn_ptx PRIVATE fprnn_test)
+    target_compile_options(fprnn_ptx PRIVATE -ffp-contract=off)
+    set_target_properties(fprnn_ptx PROPERTIES POSITION_INDEPENDENT_CODE ON)
 endif()
 
 foreach(folder IN LISTS folders)
@@ -92,6 +98,7 @@ foreach(folder IN LISTS folders)
         ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1")
 endforeach()
 if(TARGET test_cuda)
+    target_link_libraries(test_cuda_ptx PRIVATE fprnn_ptx)
     # Its threads wait for each other all the time: alone it takes a sixth of the time that it takes beside another test.
     set_tests_properties(test_cuda PROPERTIES RUN_SERIAL ON)
 endif()
@@ -162,8 +169,8 @@ endif()
 
 include(cmake/consumers.cmake)
 
-# CUDA: everything is compiled where nvcc is; tests/cuda/*.test.cu and examples/*.cu run, too, where there is a GPU. No Eigen
-# directory is named, because CUDA sources include no Eigen.
+# CUDA: everything is compiled where nvcc is; tests/cuda/*.test.cu and examples/*.cu run, too, where there is a GPU. Where there is none, an
+# interpreter executes the PTX of some. No Eigen directory is named, because CUDA sources include no Eigen.
 if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     if(FPRNN_CUDA_PROBE STREQUAL "ON" AND NOT FPRNN_NVCC)
         message(FATAL_ERROR "FPRNN_CUDA_PROBE is ON but nvcc is not found; put it on PATH or set FPRNN_NVCC")
@@ -173,10 +180,17 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     set(architecture sm_90)
     if(has_gpu)
         set(architecture native)
+    elseif(FPRNN_NVCC AND CUDAToolkit_FOUND)
+        # What is preloaded takes the place of CUDA's runtime and cuBLAS, which are shared libraries for that. The fake ones are inline.
+        add_library(fprnn_ptx_runtime SHARED tests/cuda/ptx/runtime.cpp)
+        target_link_libraries(fprnn_ptx_runtime PRIVATE fprnn_test fprnn_ptx)
+        target_include_directories(fprnn_ptx_runtime SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
+        target_compile_options(fprnn_ptx_runtime PRIVATE -fkeep-inline-functions)
+        set_target_properties(fprnn_ptx_runtime PROPERTIES LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/cuda" OUTPUT_NAME ptx_runtime)
     endif()
     # Of the host's code alone is -O1.
     separate_arguments(flags NATIVE_COMMAND "${CMAKE_CUDA_FLAGS}")
-    set(cuda_flags -std=c++20 -arch=${architecture} -O1 ${FPRNN_CUDA_ERRORS} ${flags}
+    set(cuda_flags -std=c++20 -arch=${architecture} -O1 -cudart shared --no-compress ${FPRNN_CUDA_ERRORS} ${flags}
         "-I${PROJECT_SOURCE_DIR}/include" "-I${PROJECT_SOURCE_DIR}/cuda")
     foreach(directory IN LISTS random123 doctest)
         if(NOT directory IN_LIST CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES)
@@ -207,6 +221,12 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
         endif()
         if(source IN_LIST cuda_benchmarks)
             continue()
+        endif()
+        # In an interpreter they take seconds, but bf16, laws and layer (minutes), as do what is left out of the others.
+        if(TARGET fprnn_ptx_runtime AND name MATCHES "^(rows|mixer_laws|scan|selective_scan|layer_expressions|layer_float|model)\\.test$")
+            add_test(NAME cuda.${name}.ptx COMMAND "${program}" "--test-case-exclude=*on what is long*,*every run*,*FP-Mamba of float*")
+            set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
+                ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:fprnn_ptx_runtime>")
         endif()
         set(runs cuda.${name}.run)
         add_test(NAME ${runs} COMMAND "${program}")

@@ -32,7 +32,7 @@ struct graph {
 };
 
 struct runtime {
-    int gpus = 2, current = 0, capability = 9;
+    int gpus = 2, current = 0, capability = 9, multiprocessors = 1;
     int streams = 0, pools = 0;
     bool guarded = false;                           ///< memory is out of the host's reach but in calls and kernels
     std::map<void*, std::size_t> memory;            ///< what is allocated
@@ -189,6 +189,7 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
 inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
     *value = which == cudaDevAttrComputeCapabilityMajor        ? fake::state.capability
              : which == cudaDevAttrMaxThreadsPerMultiProcessor ? 2048
+             : which == cudaDevAttrMultiProcessorCount         ? fake::state.multiprocessors
                                                                : 1;
     return fake::state.result("cudaDeviceGetAttribute");
 }

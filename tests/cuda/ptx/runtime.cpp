@@ -1,0 +1,142 @@
+#include "../fake_blas.hpp"
+#include "../fake_runtime.hpp"
+#include "machine.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string_view>
+
+/// What a program of nvcc's calls of CUDA, for a program that runs where there is no GPU: preloaded, it takes the place of CUDA's runtime
+/// and of cuBLAS. Memory is the host's, as for the tests on the host; kernels are executed as the PTX that the program carries,
+/// which is there uncompressed (--no-compress). At its end it says what it saw on standard error; after a race the program fails.
+///
+///     LD_PRELOAD=build/release/cuda/libptx_runtime.so build/release/cuda/rows.test
+///
+/// PTX_SEED is another order of turns.
+namespace {
+
+struct binary {
+    std::string_view bytes;
+    std::unique_ptr<ptx::module> compiled;
+
+    /// Errors: ptx::error without PTX, and what it says of it.
+    const ptx::module& module() {
+        if (!compiled) {
+            const auto begin = bytes.find(".version ");
+            if (begin == bytes.npos) throw ptx::error("there is no PTX, or it is compressed");
+            compiled = ptx::parse(bytes.data() + begin);
+        }
+        return *compiled;
+    }
+};
+struct symbol {
+    binary* in;
+    std::string name;
+};
+
+struct program {
+    std::map<const void*, symbol> kernels, variables;
+    ptx::machine machine{fake::state.memory, seed()};
+
+    program() {
+        fake::state.gpus = 1;
+        fake::state.multiprocessors = 4;
+        fake::state.guarded = true;
+    }
+    ~program() {
+        const auto& done = machine.done;
+        std::fprintf(stderr, "ptx: %llu launches, %llu instructions of threads, %llu races\n",
+                     static_cast<unsigned long long>(done.launches), static_cast<unsigned long long>(done.instructions),
+                     static_cast<unsigned long long>(done.races));
+        for (const auto& words : done.words) std::fprintf(stderr, "ptx: %s\n", words.c_str());
+        std::fflush(nullptr);
+        if (done.races > 0) std::_Exit(1);
+    }
+    static unsigned seed() {
+        const char* given = std::getenv("PTX_SEED");
+        return given ? static_cast<unsigned>(std::atoi(given)) : 1;
+    }
+};
+program& here() {
+    static program p;
+    return p;
+}
+
+const symbol* find(const std::map<const void*, symbol>& all, const void* at) {
+    const auto found = all.find(at);
+    return found == all.end() ? nullptr : &found->second;
+}
+
+}  // namespace
+
+extern "C" {
+
+void** __cudaRegisterFatBinary(void* wrapper) {
+    struct {
+        std::uint32_t magic, version;
+        const char* data;
+    } given;
+    std::memcpy(&given, wrapper, sizeof given);
+    struct {
+        std::uint32_t magic;
+        std::uint16_t version, bytes;
+        std::uint64_t follow;
+    } head;
+    std::memcpy(&head, given.data, sizeof head);
+    return reinterpret_cast<void**>(new binary{{given.data, head.bytes + head.follow}, nullptr});
+}
+void __cudaRegisterFatBinaryEnd(void**) {}
+void __cudaUnregisterFatBinary(void**) {}
+void __cudaRegisterFunction(void** in, const char* host, char*, const char* name, int, void*, void*, void*, void*,
+                            int*) {
+    here().kernels[host] = {reinterpret_cast<binary*>(in), name};
+}
+void __cudaRegisterVar(void** in, char* host, char*, const char* name, int, std::size_t, int, int) {
+    here().variables[host] = {reinterpret_cast<binary*>(in), name};
+}
+
+cudaError_t cudaMemcpyFromSymbol(void* to, const void* from, std::size_t bytes, std::size_t offset, cudaMemcpyKind) {
+    const symbol* of = find(here().variables, from);
+    if (!of) return fake::state.result("cudaMemcpyFromSymbol", cudaErrorInvalidSymbol);
+    const auto& variable = of->in->module().globals.at(of->name);
+    if (offset + bytes > variable.bytes) return fake::state.result("cudaMemcpyFromSymbol", cudaErrorInvalidValue);
+    std::memcpy(to, variable.memory.get() + offset, bytes);
+    return fake::state.result("cudaMemcpyFromSymbol");
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+    *total = *free = fake::arena::bytes;
+    for (const auto& [data, bytes] : fake::state.memory) *free -= std::min(*free, bytes);
+    return fake::state.result("cudaMemGetInfo");
+}
+
+/// What a block may take without having asked for more.
+static bool fits(int threads, std::size_t shared_bytes) { return threads <= 1024 && shared_bytes <= 48 * 1024; }
+
+cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads,
+                                                                   std::size_t shared_bytes, unsigned) {
+    *blocks = fits(threads, shared_bytes) ? 2 : 0;
+    return fake::state.result("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
+}
+
+cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* launch, const void* kernel, void** arguments) {
+    const symbol* of = find(here().kernels, kernel);
+    if (!of) return fake::state.result("cudaLaunchKernelExC", cudaErrorInvalidDeviceFunction);
+    const auto blocks = launch->gridDim.x, threads = launch->blockDim.x;
+    const auto shared_bytes = launch->dynamicSmemBytes;
+    if (blocks == 0 || threads == 0 || !fits(static_cast<int>(threads), shared_bytes))
+        return fake::state.result("cudaLaunchKernelExC", cudaErrorInvalidConfiguration);
+    const auto& module = of->in->module();
+    const auto& function = module.functions.at(of->name);
+    std::vector<std::string> copies;  // the caller's are gone when a graph starts
+    for (std::size_t k = 0; k < function.parameters.size(); ++k)
+        copies.emplace_back(static_cast<const char*>(arguments[k]), function.parameters[k].bytes);
+    fake::enqueue([&module, &function, copies, blocks, threads, shared_bytes] {
+        std::vector<const void*> pointers;
+        for (const auto& copy : copies) pointers.push_back(copy.data());
+        here().machine.launch(module, function, pointers.data(), blocks, threads, shared_bytes);
+    });
+    return fake::state.result("cudaLaunchKernelExC");
+}
+}
