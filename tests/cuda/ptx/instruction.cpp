@@ -55,16 +55,30 @@ T opaque(T x) {
     return y;
 }
 
-f32 flushed(f32 x) { return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(0.f, x) : x; }
+template <class T>
+T flushed(T x) {
+    return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(T(0), x) : x;
+}
+/// The number where the other is none, and of zeros the negative one.
+template <class T>
+T lesser(T a, T b) {
+    return a != b ? std::fmin(a, b) : std::signbit(a) ? a : b;
+}
 
 template <class To, class From>
 To to_integer(From x) {
-    if (std::isnan(x)) return 0;
+    if (std::isnan(x))
+        return sizeof(From) == 8 || sizeof(To) == 8 ? To(std::make_unsigned_t<To>(1) << (sizeof(To) * 8 - 1)) : 0;
     if (x <= static_cast<From>(std::numeric_limits<To>::min())) return std::numeric_limits<To>::min();
     if (x >= static_cast<From>(std::numeric_limits<To>::max())) return std::numeric_limits<To>::max();
     return static_cast<To>(x);
 }
 
+/// The f32 towards zero, whose last bit is set if it is not exact: rounding once more is as good as rounding at once.
+f32 to_odd(f64 x) {
+    const f32 near = static_cast<f32>(x), below = std::abs(near) > std::abs(x) ? std::nextafter(near, 0.f) : near;
+    return std::bit_cast<f32>(std::bit_cast<u32>(below) | (f64(below) != x));
+}
 /// Bits of the bf16 that is nearest, of two the even one.
 u16 to_bf16(f32 x) {
     if (std::isnan(x)) return 0x7fff;
@@ -105,7 +119,7 @@ void store(thread& t, const instruction& i) {
 }
 template <class T>
 void atomic_add(thread& t, const instruction& i) {
-    char* to = at<space::generic>(t, i, i.at[1], sizeof(T), use::synchronise);
+    char* to = at<space::generic>(t, i, i.at[1], sizeof(T), use::atomic_write);
     T before;
     std::memcpy(&before, to, sizeof before);
     const T after = before + t.get<T>(i.at[2]);
@@ -114,12 +128,17 @@ void atomic_add(thread& t, const instruction& i) {
 }
 template <class T>
 void load_acquire(thread& t, const instruction& i) {
-    load<T, 1, space::generic, use::synchronise>(t, i);
+    load<T, 1, space::generic, use::atomic_read>(t, i);
     t.of->of->acquire(t, t.get<u64>(i.at[1]));
 }
 template <class T>
+void store_relaxed(thread& t, const instruction& i) {
+    store<T, 1, space::generic, use::atomic_write>(t, i);
+    t.of->of->withdraw(t.get<u64>(i.at[0]));
+}
+template <class T>
 void store_release(thread& t, const instruction& i) {
-    store<T, 1, space::generic, use::synchronise>(t, i);
+    store<T, 1, space::generic, use::atomic_write>(t, i);
     t.of->of->publish(t, t.get<u64>(i.at[0]));
 }
 
@@ -182,9 +201,11 @@ void add_integer(table& all, const std::string& type) {
     all["mul.lo" + type] = is([](T a, T b) { return T(u64(U(a)) * U(b)); });
     all["mad.lo" + type] = is([](T a, T b, T c) { return T(u64(U(a)) * U(b) + U(c)); });
     all["mul.wide" + type] = is([](T a, T b) { return Wide(Wide(a) * Wide(b)); });
-    all["mad.wide" + type] = is([](T a, T b, Wide c) { return Wide(Wide(a) * Wide(b) + c); });
-    all["div" + type] = is([](T a, T b) { return b == 0 ? T(-1) : T(a / b); });
-    all["rem" + type] = is([](T a, T b) { return b == 0 ? a : T(a % b); });
+    all["mad.wide" + type] = is([](T a, T b, Wide c) { return Wide(u64(Wide(a)) * u64(Wide(b)) + u64(c)); });
+    all["div" + type] = is([](T a, T b) {
+        return b == 0 ? T(-1) : b == T(-1) && T(-1) < 0 ? T(U(0) - U(a)) : T(a / b);
+    });
+    all["rem" + type] = is([](T a, T b) { return b == 0 ? a : b == T(-1) && T(-1) < 0 ? T(0) : T(a % b); });
     all["shr" + type] =
         is([](T a, u32 by) { return T(a >> std::min<u32>(by, sizeof(T) * 8 - 1) >> (by >= sizeof(T) * 8)); });
 }
@@ -215,8 +236,8 @@ void add_floating(table& all, const std::string& type) {
     all["sqrt.rn" + type] = is([](T a) { return std::sqrt(a); });
     all["neg" + type] = is([](T a) { return -a; });
     all["abs" + type] = is([](T a) { return std::abs(a); });
-    all["min" + type] = is([](T a, T b) { return std::fmin(a, b); });
-    all["max" + type] = is([](T a, T b) { return std::fmax(a, b); });
+    all["min" + type] = is([](T a, T b) { return lesser(a, b); });
+    all["max" + type] = is([](T a, T b) { return T(-lesser(T(-a), T(-b))); });
     all["cvt.rzi.s32" + type] = is([](T a) { return to_integer<s32>(a); });
     all["cvt.rzi.s64" + type] = is([](T a) { return to_integer<s64>(a); });
     all["cvt.rzi.u32" + type] = is([](T a) { return to_integer<u32>(a); });
@@ -236,7 +257,7 @@ void add_conversions(table& all, const std::string& from) {
     all["cvt.u64" + from] = is([](From a) { return u64(a); });
     all["cvt.s64" + from] = is([](From a) { return s64(a); });
     all["cvt.rn.f32" + from] = is([](From a) { return f32(a); });
-    all["cvt.rn.bf16" + from] = is([](From a) { return to_bf16(f32(a)); });
+    all["cvt.rn.bf16" + from] = is([](From a) { return to_bf16(to_odd(static_cast<f64>(a))); });
     all["cvt.rn.f64" + from] = is([](From a) { return f64(a); });
 }
 template <class Half, class Whole>
@@ -303,11 +324,12 @@ table everything() {
     all["cvt.rn.f32.f64"] = is([](f64 a) { return f32(a); });
     all["cvt.rn.bf16.f32"] = is([](f32 a) { return to_bf16(a); });
     all["cvt.f32.bf16"] = is([](u16 a) { return std::bit_cast<f32>(u32(a) << 16); });
-    all["cvt.sat.f32.f32"] = is([](f32 a) { return std::isnan(a) ? 0.f : std::clamp(a, 0.f, 1.f); });
+    all["cvt.sat.f32.f32"] = is([](f32 a) { return a > 0 ? std::min(a, 1.f) : 0.f; });
     all["ex2.approx.f32"] = is([](f32 a) { return std::exp2(a); });
     all["ex2.approx.ftz.f32"] = is([](f32 a) { return flushed(std::exp2(flushed(a))); });
-    all["rcp.approx.ftz.f64"] = is([](f64 a) {  // whose lower half is zero
-        return std::bit_cast<f64>(std::bit_cast<u64>(1 / a) >> 32 << 32);
+    all["rcp.approx.ftz.f64"] = is([](f64 a) {  // upper half to upper half
+        const auto upper = [](f64 x) { return std::bit_cast<f64>(std::bit_cast<u64>(x) >> 32 << 32); };
+        return upper(flushed(1 / flushed(upper(a))));
     });
 
     // An address is what it is on the host; in shared memory, how far it is from its begin.
@@ -323,6 +345,8 @@ table everything() {
     all["atom.add.relaxed.gpu.u32"] = atomic_add<u32>;
     all["atom.add.relaxed.gpu.u64"] = atomic_add<u64>;
     for (const std::string type : {".b32", ".u32"}) {
+        all["ld.relaxed.gpu" + type] = load<u32, 1, space::generic, use::atomic_read>;
+        all["st.relaxed.gpu" + type] = store_relaxed<u32>;
         all["ld.acquire.gpu" + type] = load_acquire<u32>;
         all["st.release.gpu" + type] = store_release<u32>;
     }

@@ -23,6 +23,7 @@ void thread::enter(const function& callee) {
     registers = reinterpret_cast<std::uint64_t*>(begin);
     char* memory = begin + (callee.registers * sizeof(std::uint64_t) + 15) / 16 * 16;
     if (memory + callee.frame_bytes + 16 > stack_end) throw error("the stack is full, at " + callee.name);
+    std::memset(memory, 0xff, callee.frame_bytes);
     if (caller) std::copy(caller, caller + specials, registers);
     registers[zero] = 0;
     registers[frame] = reinterpret_cast<std::uintptr_t>(memory);
@@ -43,6 +44,14 @@ void thread::leave() {
     for (std::size_t k = 0; k < to.through->results.size(); ++k)
         std::memcpy(frame_memory() + to.through->results[k].offset, from + callee.results.at(k).offset,
                     callee.results[k].bytes);
+}
+
+bool thread::owns(const char* at, std::size_t bytes) const {
+    const auto within = [&](const std::uint64_t* r, const function& its) {
+        return region{reinterpret_cast<const char*>(r[frame]), its.frame_bytes}.holds(at, bytes);
+    };
+    return within(registers, *f) ||
+           std::any_of(callers.begin(), callers.end(), [&](const back& b) { return within(b.registers, *b.f); });
 }
 
 std::string machine::where(const thread& t) const {
@@ -154,8 +163,10 @@ void machine::arrive(thread& t) {
 void machine::open(block& b) {
     const thread& first = b.threads.front();
     for (thread& t : b.threads) {
-        if (t.next != first.next || t.callers.size() != first.callers.size())
-            throw error("a barrier that thread 0 does not wait at, but at another one");
+        const bool same = t.next == first.next &&
+                          std::equal(t.callers.begin(), t.callers.end(), first.callers.begin(), first.callers.end(),
+                                     [](const auto& mine, const auto& its) { return mine.next == its.next; });
+        if (!same) throw error("a barrier that thread 0 does not wait at, but at another one");
         join(b.seen, t.seen);
     }
     for (thread& t : b.threads) {
@@ -185,7 +196,7 @@ void machine::shuffle_down(thread& t, const instruction& i) {
         const std::uint32_t limit = (lane & segment) | (last & ~segment);
         std::uint32_t from = lane + (all[lane].shuffle[1] & 31);
         if (from > limit) from = lane;
-        if (!(mask >> from & 1)) throw error("a shuffle from a lane that takes no part");
+        if (from >= lanes || !(mask >> from & 1)) throw error("a shuffle from a lane that takes no part");
         all[lane].set(i.at[0], all[from].shuffle[0]);
     }
     for (std::uint32_t lane = 0; lane < lanes; ++lane)
@@ -196,17 +207,16 @@ void machine::shuffle_down(thread& t, const instruction& i) {
 }
 
 void machine::publish(const thread& t, std::uint64_t flag) {
-    clock& c = published_[flag];
-    join(c, t.seen);
+    clock& c = published_[flag] = t.seen;
     if (c.size() <= t.of->number) c.resize(t.of->number + std::size_t(1));
     c[t.of->number] = std::max(c[t.of->number], t.of->interval);
 }
+void machine::withdraw(std::uint64_t flag) { published_.erase(flag); }
 void machine::acquire(thread& t, std::uint64_t flag) {
     if (const auto found = published_.find(flag); found != published_.end()) join(t.seen, found->second);
 }
 
-/// Whether a thread has waited for what is done, so that it may follow. What a block does, others know by its intervals: between
-/// an access and what publishes it there has to be a barrier.
+/// Whether a thread has waited for what was done. What a block does, others know by its intervals.
 bool machine::follows(const thread& t, const access& before) {
     if (before.block == 0) return true;
     if (before.block == t.of->number + 1) return before.thread == t.rank + 1 || before.interval < t.of->interval;
@@ -215,48 +225,47 @@ bool machine::follows(const thread& t, const access& before) {
 }
 
 void machine::watch(const thread& t, cell* cells, std::size_t offset, std::size_t bytes, use u) {
-    if (u == use::synchronise) return;
     const access now{static_cast<std::uint16_t>(t.of->number + 1), static_cast<std::uint16_t>(t.rank + 1),
                      t.of->interval};
+    const bool writes = u == use::write || u == use::atomic_write, plain = u == use::read || u == use::write;
     const char* races = nullptr;
     for (std::size_t k = offset; k < offset + bytes; ++k) {
-        auto& [write, read] = cells[k];
-        if (!follows(t, write)) races = "a race with a write";
-        if (u == use::write) {
-            if (!follows(t, read)) races = "a race with a read";
-            write = now, read = {};
-            continue;
-        }
-        const access before = std::exchange(read, now);
-        if (before.block == 0) continue;
-        if (before.block != now.block)
-            read.block = access::several;
-        else if (before.thread != now.thread && before.interval == now.interval)
-            read.thread = access::several;
+        cell& c = cells[k];
+        if (!follows(t, c.write)) races = "a race with a write";
+        if (plain && !follows(t, c.atomic_write)) races = "a race with an atomic write";
+        if (writes && !follows(t, c.read)) races = "a race with a read";
+        if (u == use::write) c = {now, {}, {}};
+        if (u == use::atomic_write) c.atomic_write = now;
+        if (u != use::read) continue;
+        const access before = std::exchange(c.read, now);
+        if (before.block != 0 && before.block != now.block && !follows(t, before))
+            c.read.block = access::several;
+        else if (before.block == now.block && before.thread != now.thread && before.interval == now.interval)
+            c.read.thread = access::several;
     }
     if (races) done.race(where(t) + ": " + races);
 }
 
+region machine::watched(const void* begin, std::size_t bytes) {
+    auto& cells = cells_[static_cast<const char*>(begin)];
+    cells.resize(bytes);
+    return {static_cast<const char*>(begin), bytes, cells.data()};
+}
 const region& machine::region_of(const char* at, std::size_t bytes, const instruction& i) {
     hit& last = hits_[i.number];
     if (last.launch == done.launches && last.where.holds(at, bytes)) return last.where;
-    last.launch = done.launches;
-    auto next = memory_.upper_bound(const_cast<char*>(at));
-    if (next != memory_.begin()) {
-        --next;
-        last.where = {static_cast<const char*>(next->first), next->second, nullptr};
-        if (last.where.holds(at, bytes)) {
-            auto& cells = cells_[last.where.begin];
-            cells.resize(next->second);
-            last.where.cells = cells.data();
-            return last.where;
-        }
-    }
-    for (const auto& [name, global] : module_->globals) {
-        last.where = {global.memory.get(), global.bytes, nullptr};
-        if (last.where.holds(at, bytes)) return last.where;
-    }
-    last.launch = 0;
+    const auto holds = [&](const void* begin, std::size_t n) {
+        return region{static_cast<const char*>(begin), n}.holds(at, bytes);
+    };
+    const auto found = [&](const void* begin, std::size_t n) -> const region& {
+        last = {done.launches, watched(begin, n)};
+        return last.where;
+    };
+    const auto behind = memory_.upper_bound(const_cast<char*>(at));
+    if (behind != memory_.begin())
+        if (const auto& [begin, n] = *std::prev(behind); holds(begin, n)) return found(begin, n);
+    for (const auto& [name, global] : module_->globals)
+        if (holds(global.memory.get(), global.bytes)) return found(global.memory.get(), global.bytes);
     throw error("there is nothing of " + std::to_string(bytes) + " bytes at this address");
 }
 
@@ -275,9 +284,12 @@ char* machine::memory_at(thread& t, std::uint64_t address, std::size_t bytes, us
     if (at >= shared.data() && at < shared.data() + shared.size())
         return shared_at(t, static_cast<std::uint64_t>(at - shared.data()), bytes, u);
     if (address % bytes) throw error("misaligned");
-    if (at >= t.stack && at + bytes <= t.stack_end) return at;
+    if (at >= t.stack && at < t.stack_end) {
+        if (!t.owns(at, bytes)) throw error("outside of local memory");
+        return at;
+    }
     const region& here = region_of(at, bytes, i);
-    if (here.cells) watch(t, here.cells, static_cast<std::size_t>(at - here.begin), bytes, u);
+    watch(t, here.cells, static_cast<std::size_t>(at - here.begin), bytes, u);
     return at;
 }
 

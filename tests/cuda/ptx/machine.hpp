@@ -5,12 +5,13 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <type_traits>
 #include <vector>
 
 namespace ptx {
 
-/// What is done to memory. Accesses that wait or are waited for are no races.
-enum class use : std::uint8_t { read, write, synchronise };
+/// What is done to memory. With each other atomic accesses do not race.
+enum class use : std::uint8_t { read, write, atomic_read, atomic_write };
 
 /// An access to memory. Of several threads, or of several blocks, that is all that is kept.
 struct access {
@@ -20,15 +21,14 @@ struct access {
 };
 /// The last accesses to a byte.
 struct cell {
-    access write, read;
+    access write, read, atomic_write;
 };
-static_assert(sizeof(cell) == 16);
 
 /// What lies in memory, and who was there within this launch.
 struct region {
     const char* begin = nullptr;
     std::size_t bytes = 0;
-    cell* cells = nullptr;  ///< none where nobody is watched
+    cell* cells = nullptr;
     bool holds(const char* at, std::size_t n) const {
         return at >= begin && n <= bytes && static_cast<std::size_t>(at - begin) <= bytes - n;
     }
@@ -63,6 +63,7 @@ struct thread {
     template <class T>
     T get(const operand& o) const {
         const std::uint64_t bits = registers[o.slot] + o.plus;
+        if constexpr (std::is_same_v<T, bool>) return bits != 0;
         T value;
         std::memcpy(&value, &bits, sizeof value);
         return value;
@@ -75,6 +76,8 @@ struct thread {
     }
 
     char* frame_memory() const { return reinterpret_cast<char*>(registers[frame]); }
+    /// Whether these bytes are local memory or parameters, of a function that has not returned.
+    bool owns(const char* at, std::size_t bytes) const;
     void enter(const function& callee);
     void leave();
 };
@@ -92,7 +95,7 @@ struct block {
     clock seen;                              ///< by all threads since a barrier
 };
 
-/// What a launch did: `problems` in words, the first few, and how many there were.
+/// What launches did, and of races the first few in words.
 struct report {
     std::uint64_t launches = 0, instructions = 0, races = 0;
     std::vector<std::string> words;
@@ -103,7 +106,9 @@ struct report {
 
 /// Executes launches: a few blocks at a time, whose threads take turns at random. An access outside of an allocation or a misaligned one,
 /// a barrier that not all threads of a block reach and one that they reach at different places are errors. Races are counted: accesses to the
-/// same bytes, one of them a write, by threads of which neither has waited for the other, at a barrier or for what was published.
+/// same byte, one of them a write and one not atomic, by threads of which neither has waited for the other, at a barrier or by acquiring what
+/// was released. What a block does before its last barrier is released; a thread's own writes since then count as not, which is more than PTX asks for,
+/// as is that a write follows the reads of several blocks by itself having waited for each.
 class machine {
 public:
     static constexpr std::size_t resident = 3;
@@ -124,6 +129,7 @@ public:
     void arrive(thread& t);
     void shuffle_down(thread& t, const instruction& i);
     void publish(const thread& t, std::uint64_t flag);
+    void withdraw(std::uint64_t flag);
     void acquire(thread& t, std::uint64_t flag);
 
 private:
@@ -139,6 +145,7 @@ private:
     void watch(const thread& t, cell* cells, std::size_t offset, std::size_t bytes, use u);
     static bool follows(const thread& t, const access& before);
     const region& region_of(const char* at, std::size_t bytes, const instruction& i);
+    region watched(const void* begin, std::size_t bytes);
     std::string where(const thread& t) const;
 
     const std::map<void*, std::size_t>& memory_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -82,9 +83,18 @@ private:
         const std::size_t at = here_ + negative;
         if (at >= tokens_.size() || !std::isdigit(static_cast<unsigned char>(tokens_[at].text[0]))) return std::nullopt;
         here_ = at + 1;
-        std::string digits(tokens_[at].text);
-        const bool bits = starts(digits, "0f") || starts(digits, "0d");
-        const auto value = std::stoull(bits ? digits.substr(2) : digits, nullptr, bits ? 16 : 0);
+        std::string_view digits = tokens_[at].text;
+        const auto after = [&](const char* prefix) {
+            const bool is = starts(digits, prefix) && digits.size() > 2;
+            if (is) digits.remove_prefix(2);
+            return is;
+        };
+        const bool hexadecimal = after("0f") || after("0F") || after("0d") || after("0D") || after("0x") || after("0X");
+        if (digits.back() == 'U') digits.remove_suffix(1);
+        std::uint64_t value = 0;
+        const auto end = digits.data() + digits.size();
+        if (std::from_chars(digits.data(), end, value, hexadecimal ? 16 : 10).ptr != end)
+            --here_, fail("expected a number");
         return negative ? std::uint64_t(0) - value : value;
     }
 
@@ -107,7 +117,7 @@ private:
 
     struct declared {
         std::string name;
-        std::uint32_t bytes = 0, alignment = 1;
+        std::uint32_t bytes = 0, alignment = 1, element = 1;
     };
     /// [.align N] .type name[count]
     declared a_variable() {
@@ -115,6 +125,7 @@ private:
         if (take(".align")) v.alignment = count();
         const auto size = bytes_of_type();
         v.alignment = std::max(v.alignment, size);
+        v.element = size;
         v.name = next();
         v.bytes = size;
         if (take("[")) {
@@ -150,16 +161,13 @@ private:
         to.memory = std::make_unique<char[]>(std::max<std::size_t>(v.bytes, 1));
         if (take("=")) {
             const bool list = take("{");
-            const auto count = list ? v.bytes / v.alignment : 1;
-            for (std::uint32_t i = 0; i < count; ++i) {
-                if (i) expect(",");
-                std::uint64_t value = 0;
-                if (const auto n = number())
-                    value = *n;
-                else
-                    value = reinterpret_cast<std::uintptr_t>(&named(next()));
-                std::memcpy(to.memory.get() + i * (v.bytes / count), &value, v.bytes / count);
-            }
+            std::uint32_t at = 0;
+            do {
+                const operand value = an_operand();
+                if (value.slot != zero || at == v.bytes) --here_, fail("not a constant, or one too many");
+                std::memcpy(to.memory.get() + at, &value.plus, v.element);
+                at += v.element;
+            } while (list && take(","));
             if (list) expect("}");
         }
         expect(";");
@@ -213,6 +221,8 @@ private:
             if (!labels_.count(label)) fail("no label " + label);
             fresh.body[at].target = labels_[label];
         }
+        fresh.body.push_back({.execute = handler_of("ret"), .number = module_->instructions++});
+        fresh.source.push_back("its end");
         named(fresh.name) = std::move(fresh);
     }
 
@@ -234,8 +244,10 @@ private:
             expect(";");
         } else if (take(".shared")) {
             shared_variable();
-        } else if (starts(peek(), ".")) {
+        } else if (take(".pragma")) {
             skip_behind(";");
+        } else if (starts(peek(), ".")) {
+            fail("an unknown directive");
         } else if (here_ + 1 < tokens_.size() && tokens_[here_ + 1].text == ":") {
             labels_[std::string(next())] = static_cast<std::uint32_t>(f_->body.size());
             next();
@@ -327,6 +339,8 @@ private:
             }
             if (starts(name, "mov.b") && (packs || unpacks)) name += packs ? ".pack" : ".unpack";
         }
+        const bool named_barrier = i.at[0].slot != zero || i.at[0].plus != 0 || operands != 1;
+        if (name == "bar.sync" && named_barrier) fail("a barrier other than 0 of all threads");
         expect(";");
         i.execute = handler_of(name);
         if (!i.execute) --here_, fail("unknown instruction " + name);

@@ -41,7 +41,7 @@ struct program {
 
     program() {
         fake::state.gpus = 1;
-        fake::state.multiprocessors = 4;
+        fake::state.multiprocessors = ptx::machine::resident;
         fake::state.guarded = true;
     }
     ~program() {
@@ -50,8 +50,10 @@ struct program {
                      static_cast<unsigned long long>(done.launches), static_cast<unsigned long long>(done.instructions),
                      static_cast<unsigned long long>(done.races));
         for (const auto& words : done.words) std::fprintf(stderr, "ptx: %s\n", words.c_str());
+        if (fake::state.overruns)
+            std::fprintf(stderr, "ptx: %d allocations were written behind\n", fake::state.overruns);
         std::fflush(nullptr);
-        if (done.races > 0) std::_Exit(1);
+        if (done.races > 0 || fake::state.overruns > 0) std::_Exit(1);
     }
     static unsigned seed() {
         const char* given = std::getenv("PTX_SEED");
@@ -116,15 +118,18 @@ static bool fits(int threads, std::size_t shared_bytes) { return threads <= 1024
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, const void*, int threads,
                                                                    std::size_t shared_bytes, unsigned) {
-    *blocks = fits(threads, shared_bytes) ? 2 : 0;
+    *blocks = fits(threads, shared_bytes) ? 1 : 0;
     return fake::state.result("cudaOccupancyMaxActiveBlocksPerMultiprocessor");
 }
 
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* launch, const void* kernel, void** arguments) {
     const symbol* of = find(here().kernels, kernel);
     if (!of) return fake::state.result("cudaLaunchKernelExC", cudaErrorInvalidDeviceFunction);
-    const auto blocks = launch->gridDim.x, threads = launch->blockDim.x;
+    const auto grid = launch->gridDim, block = launch->blockDim;
+    const auto blocks = grid.x, threads = block.x;
     const auto shared_bytes = launch->dynamicSmemBytes;
+    if (grid.y != 1 || grid.z != 1 || block.y != 1 || block.z != 1 || launch->numAttrs != 0)
+        return fake::state.result("cudaLaunchKernelExC", cudaErrorNotSupported);
     if (blocks == 0 || threads == 0 || !fits(static_cast<int>(threads), shared_bytes))
         return fake::state.result("cudaLaunchKernelExC", cudaErrorInvalidConfiguration);
     const auto& module = of->in->module();
