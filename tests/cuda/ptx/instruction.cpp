@@ -59,6 +59,11 @@ template <class T>
 T flushed(T x) {
     return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(T(0), x) : x;
 }
+/// As far off as PTX allows, 2^-22 of the value, up or down by the bits of x: nothing may rely on more. Rounding has a quarter of that.
+f32 approximate_exp2(f32 x) {
+    const bool up = std::popcount(std::bit_cast<u32>(x)) % 2 == 1;
+    return static_cast<f32>(std::exp2(f64(x)) * (1 + (up ? 0.7 : -0.7) * 0x1p-22));
+}
 /// The number where the other is none, and of zeros the negative one.
 template <class T>
 T lesser(T a, T b) {
@@ -325,8 +330,8 @@ table everything() {
     all["cvt.rn.bf16.f32"] = is([](f32 a) { return to_bf16(a); });
     all["cvt.f32.bf16"] = is([](u16 a) { return std::bit_cast<f32>(u32(a) << 16); });
     all["cvt.sat.f32.f32"] = is([](f32 a) { return a > 0 ? std::min(a, 1.f) : 0.f; });
-    all["ex2.approx.f32"] = is([](f32 a) { return std::exp2(a); });
-    all["ex2.approx.ftz.f32"] = is([](f32 a) { return flushed(std::exp2(flushed(a))); });
+    all["ex2.approx.f32"] = is([](f32 a) { return approximate_exp2(a); });
+    all["ex2.approx.ftz.f32"] = is([](f32 a) { return flushed(approximate_exp2(flushed(a))); });
     all["rcp.approx.ftz.f64"] = is([](f64 a) {  // upper half to upper half
         const auto upper = [](f64 x) { return std::bit_cast<f64>(std::bit_cast<u64>(x) >> 32 << 32); };
         return upper(flushed(1 / flushed(upper(a))));

@@ -103,9 +103,13 @@ TEST_CASE("ptx: instructions compute what PTX says") {
     CHECK(f("fma.rm.f32 %f1, " + number(1) + ", " + number(1) + ", " + number(-tiny)) == next);
     CHECK(f("cvt.sat.f32.f32 %f1, " + number(7)) == 1);
     CHECK(f("cvt.sat.f32.f32 %f1, " + number(nan)) == 0);
-    CHECK(f("ex2.approx.ftz.f32 %f1, " + number(3)) == 8);
+    for (float x : {3.f, 1.f, -0.3f, 20.7f}) {
+        CHECK(f("ex2.approx.ftz.f32 %f1, " + number(x)) != std::exp2(x));
+        CHECK(std::abs(f("ex2.approx.ftz.f32 %f1, " + number(x)) / std::exp2(double(x)) - 1) <= 0x1p-22);
+    }
     CHECK(f("ex2.approx.ftz.f32 %f1, " + number(-140)) == 0);
-    CHECK(f("ex2.approx.f32 %f1, " + number(-140)) == std::exp2(-140.f));
+    CHECK(f("ex2.approx.f32 %f1, " + number(-140)) == std::exp2(-140.f));  // of few bits, so that it cannot be off
+    CHECK(f("ex2.approx.f32 %f1, " + number(2000)) == std::numeric_limits<float>::infinity());
     CHECK(f("max.f32 %f1, " + number(nan) + ", " + number(2)) == 2);
     for (const auto* zeros : {", 0f00000000, 0f80000000", ", 0f80000000, 0f00000000"}) {
         CHECK(!std::signbit(f(std::string("max.f32 %f1") + zeros)));
