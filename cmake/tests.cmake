@@ -97,8 +97,10 @@ foreach(folder IN LISTS folders)
     set_tests_properties(test_${folder} PROPERTIES LABELS ${folder} TIMEOUT 1200
         ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1")
 endforeach()
-if(TARGET test_cuda)
+if(TARGET test_cuda_ptx)
     target_link_libraries(test_cuda_ptx PRIVATE fprnn_ptx)
+endif()
+if(TARGET test_cuda)
     # Its threads wait for each other all the time: alone it takes a sixth of the time that it takes beside another test.
     set_tests_properties(test_cuda PROPERTIES RUN_SERIAL ON)
 endif()

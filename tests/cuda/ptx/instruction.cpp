@@ -147,26 +147,21 @@ void store_release(thread& t, const instruction& i) {
     t.of->of->publish(t, t.get<u64>(i.at[0]));
 }
 
+template <class T, space Space>
+void add_memory(table& all, const std::string& place, const std::string& type) {
+    all["ld" + place + type] = load<T, 1, Space>;
+    all["st" + place + type] = store<T, 1, Space>;
+    all["ld" + place + ".v2" + type] = load<T, 2, Space>;
+    all["st" + place + ".v2" + type] = store<T, 2, Space>;
+    if constexpr (sizeof(T) <= 4) {
+        all["ld" + place + ".v4" + type] = load<T, 4, Space>;
+        all["st" + place + ".v4" + type] = store<T, 4, Space>;
+    }
+}
 template <class T>
 void add_memory(table& all, const std::string& type) {
-    for (const std::string place : {"", ".global", ".local", ".param"}) {
-        all["ld" + place + type] = load<T, 1, space::generic>;
-        all["st" + place + type] = store<T, 1, space::generic>;
-        all["ld" + place + ".v2" + type] = load<T, 2, space::generic>;
-        all["st" + place + ".v2" + type] = store<T, 2, space::generic>;
-        if constexpr (sizeof(T) <= 4) {
-            all["ld" + place + ".v4" + type] = load<T, 4, space::generic>;
-            all["st" + place + ".v4" + type] = store<T, 4, space::generic>;
-        }
-    }
-    all["ld.shared" + type] = load<T, 1, space::shared>;
-    all["st.shared" + type] = store<T, 1, space::shared>;
-    all["ld.shared.v2" + type] = load<T, 2, space::shared>;
-    all["st.shared.v2" + type] = store<T, 2, space::shared>;
-    if constexpr (sizeof(T) <= 4) {
-        all["ld.shared.v4" + type] = load<T, 4, space::shared>;
-        all["st.shared.v4" + type] = store<T, 4, space::shared>;
-    }
+    for (const auto* place : {"", ".global", ".local", ".param"}) add_memory<T, space::generic>(all, place, type);
+    add_memory<T, space::shared>(all, ".shared", type);
 }
 
 // Of one type.

@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <exception>
 #include <string_view>
 
 /// What a program of nvcc's calls of CUDA, for a program that runs where there is no GPU: preloaded, it takes the place of CUDA's runtime

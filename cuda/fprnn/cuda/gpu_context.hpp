@@ -1,0 +1,110 @@
+#pragma once
+
+#include <fprnn/cuda/error.hpp>
+#include <fprnn/cuda/program.hpp>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+namespace fprnn::cuda {
+
+struct device_options {
+    /// Products of float may shorten their factors to TF32, 10 bits behind the point, which tensor cores multiply.
+    bool tf32 = false;
+    /// What happens to a token between two products is one kernel. Without, everything is: to be compared with, and to look for errors.
+    bool programs = true;
+    /// An iteration of many tokens is a graph, and the host looks every few of them who is still iterating; a pass of tokens one by one is
+    /// another. Without, everything is called again, and the host looks every time.
+    bool graphs = true;
+};
+
+namespace detail {
+
+class blas;
+
+/// What has been called and not started.
+class pending {
+public:
+    virtual void flush() = 0;
+
+protected:
+    ~pending() = default;
+};
+/// Graphs that are kept for later calls.
+class kept_graphs {
+public:
+    virtual ~kept_graphs() = default;
+    /// Says whether there were any.
+    virtual bool forget() = 0;
+};
+/// A pass that is being called, whose calls may happen later.
+class called_pass {
+public:
+    /// All that has been called happens.
+    virtual void finish() = 0;
+    /// The same, because the host waits for it.
+    virtual void look() = 0;
+    /// Whether it frees this memory, which what has been called still uses.
+    virtual bool frees(void* data) noexcept = 0;
+
+protected:
+    ~called_pass() = default;
+};
+
+/// Makes a GPU the current one of this thread, and the one that was current again afterwards.
+class current_gpu {
+public:
+    explicit current_gpu(int gpu) : gpu_(gpu) {
+        check(cudaGetDevice(&before_), "cudaGetDevice");
+        if (before_ != gpu) check(cudaSetDevice(gpu), [&] { return "cudaSetDevice(" + std::to_string(gpu) + ")"; });
+    }
+    ~current_gpu() {
+        if (before_ != gpu_) (void)cudaSetDevice(before_);
+    }
+    current_gpu(const current_gpu&) = delete;
+    current_gpu& operator=(const current_gpu&) = delete;
+
+private:
+    int gpu_, before_ = 0;
+};
+
+/// What a device and everything that lies on it share.
+struct gpu_context {
+    int gpu = 0, multiprocessors = 0, threads = 0;
+    device_options options;
+    cudaStream_t stream = nullptr;
+    cudaMemPool_t pool = nullptr;
+    std::shared_ptr<detail::blas> blas;  ///< once a product has been asked for
+    std::once_flag blas_made;
+    std::shared_ptr<detail::kept_graphs> graphs;    ///< once calls have been asked for that are some
+    detail::called_pass* pass = nullptr;            ///< that is being called
+    bool is_captured = false;                       ///< what is called does not happen
+    std::map<const void*, detail::step> functions;  ///< of the GPU, by what stands for them on the host
+    std::mutex functions_mutex;
+
+    gpu_context() = default;
+    gpu_context(const gpu_context&) = delete;
+    gpu_context& operator=(const gpu_context&) = delete;
+    ~gpu_context() {  // Nobody is left to hear of an error.
+        graphs.reset();
+        int before = gpu;
+        if (blas) (void)cudaGetDevice(&before), (void)cudaSetDevice(gpu);
+        blas.reset();
+        if (before != gpu) (void)cudaSetDevice(before);
+        if (stream) (void)cudaStreamSynchronize(stream), (void)cudaStreamDestroy(stream);
+        if (pool) (void)cudaMemPoolDestroy(pool);
+    }
+};
+
+inline int attribute(cudaDeviceAttr which, int gpu) {
+    int value = 0;
+    check(cudaDeviceGetAttribute(&value, which, gpu),
+          [&] { return "cudaDeviceGetAttribute(" + std::to_string(which) + ", GPU " + std::to_string(gpu) + ")"; });
+    return value;
+}
+
+}  // namespace detail
+
+}  // namespace fprnn::cuda
