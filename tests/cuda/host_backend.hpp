@@ -2,11 +2,12 @@
 
 #include "fake_blas.hpp"
 #include "host_row.hpp"
-#include "host_row_team.hpp"
 #include "host_scan.hpp"
 #include "host_selective_scan.hpp"
+#include "host_team.hpp"
 
 #include <fprnn/cuda/backend.hpp>
+#include <fprnn/cuda/team_row.hpp>
 
 #include <doctest/doctest.h>
 
@@ -76,22 +77,26 @@ namespace fprnn::cuda::detail {
 
 template <class T>
 struct row_team {
-    using type = host::row_team<T>;
+    using type = team_row<T, host::team>;
 };
+
+/// execute(r, worker) for n rows, a team each.
+template <class Execute>
+void each_row(index n, index workers, const Execute& execute) {
+    const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
+    host::launch(teams, host::threads.of_row, 0, [&](const host::team& team) {
+        for (index worker = team.block(); worker < workers; worker += teams)
+            for (index r = worker; r < n; r += workers) {
+                execute(r, worker);
+                team.barrier();
+            }
+    });
+}
 
 template <class T, class Body>
 void start_rows(const device&, index n, index workers, const Body& body) {
-    using team = host::row_team<T>;
-    start([=] {
-        const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
-        team::run_all(teams, host::threads.of_row, [&](int first) {
-            for (index worker = first; worker < workers; worker += teams)
-                for (index r = worker; r < n; r += workers) {
-                    body.template row<team>(r, worker);
-                    team::once([] {});
-                }
-        });
-    });
+    using row = team_row<T, host::team>;
+    start([=] { each_row(n, workers, [&](index r, index worker) { body.template row<row>(r, worker); }); });
 }
 
 /// A team's share of one long row.
@@ -102,30 +107,24 @@ struct share_of_row {
     template <class Body>
     static void each(index channels, Body&& body) {
         const index share = channels / here.rows;
-        host::row_team<T>::each(share, [&](auto lane) { body(scalar_lane<T>{here.row * share + lane.channel}); });
+        team_row<T, host::team>::each(share, [&](auto lane) { body(scalar_lane<T>{here.row * share + lane.channel}); });
     }
 };
 
-/// Programs end with the team's barrier, whatever type its numbers are of.
 template <class T>
 void start_program(const device& d, index rows, const char* bytes, int size) {
-    using team = host::row_team<T>;
     // A kernel has its arguments, whatever becomes of what the host has.
     start([rows, size, workers = d.workers(rows), calls = std::vector<char>(bytes, bytes + size)] {
-        const auto teams = static_cast<int>(std::min<index>(workers, host::threads.rows));
-        team::run_all(teams, host::threads.of_row, [&](int first) {
-            for (index worker = first; worker < workers; worker += teams)
-                for (index r = worker; r < rows; r += workers) {
-                    share_of_row<T>::here = {r, rows, worker};
-                    execute(calls.data(), size, share_of_row<T>::here, [] { team::once([] {}); });
-                }
+        each_row(rows, workers, [&](index r, index worker) {
+            share_of_row<T>::here = {r, rows, worker};
+            execute(calls.data(), size, share_of_row<T>::here, [] { host::team().barrier(); });
         });
     });
 }
 
 template <class T, class Body>
 code code_of_rows(const device&) {
-    return {call_rows<host::row_team<T>, Body>, start_program<T>};
+    return {call_rows<team_row<T, host::team>, Body>, start_program<T>};
 }
 template <class T, class Body>
 code code_of_share(const device&) {

@@ -1,9 +1,10 @@
 #pragma once
 
 #include <fprnn/cuda/backend.hpp>
+#include <fprnn/cuda/block.cuh>
 #include <fprnn/cuda/row.cuh>
-#include <fprnn/cuda/row_block.cuh>
 #include <fprnn/cuda/selective_scan.cuh>
+#include <fprnn/cuda/team_row.hpp>
 #include <fprnn/cuda/tokens.hpp>
 
 #include <algorithm>
@@ -14,13 +15,13 @@ namespace fprnn::cuda::detail {
 
 template <class T>
 struct row_team {
-    using type = row_block<T, row_threads>;
+    using type = team_row<T, block<row_threads>>;
 };
 
 template <class T, class Body>
 __global__ void __launch_bounds__(row_threads) rows_kernel(index n, Body body) {
     for (index r = blockIdx.x; r < n; r += gridDim.x) {
-        body.template row<row_block<T, row_threads>>(r, blockIdx.x);
+        body.template row<typename row_team<T>::type>(r, blockIdx.x);
         __syncthreads();  // what belongs to the worker is free again
     }
 }
@@ -71,7 +72,7 @@ void start_program(const device& d, index rows, const char* bytes, int size) {
 }
 
 template <class T, class Body>
-__device__ const step function_of_rows = &call_rows<row_block<T, row_threads>, Body>;
+__device__ const step function_of_rows = &call_rows<typename row_team<T>::type, Body>;
 template <class T, class Body>
 __device__ const step function_of_share = &call_share<share_of_row<T>, Body>;
 template <class T>

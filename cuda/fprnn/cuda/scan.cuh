@@ -12,7 +12,7 @@ namespace fprnn::cuda::detail {
 template <int Threads, int Items, int Blocks, class Recurrence>
 __global__ void __launch_bounds__(Threads, Blocks)
     scan_kernel(tiling tiles, look_back<typename Recurrence::state> between, Recurrence recurrence) {
-    scan_tiles<Items>(block{}, tiles, between, recurrence);
+    scan_tiles<Items>(block<Threads>{}, tiles, between, recurrence);
 }
 
 template <int Threads, int Items, int Blocks, class Recurrence>

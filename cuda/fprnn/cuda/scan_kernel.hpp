@@ -21,18 +21,19 @@ namespace fprnn::cuda {
 /// How [B,T,D] is cut into tiles.
 struct tiling {
     index tokens, channels, columns;
-    int width;            ///< of a tile; a power of two that divides the team's size
-    index chunk;          ///< tokens of a tile
-    index chunks, bands;  ///< tiles along time and across columns
+    int width, log_width;  ///< of a tile: a power of two that divides the team's size, and which
+    index chunk;           ///< tokens of a tile
+    index chunks, bands;   ///< tiles along time and across columns
     index tiles;
 
     /// For teams of `threads`, a power of two. Errors: sizes that do not fit 64 bits.
     tiling(index B, index T, index D, int threads, int items)
-        : tokens(T), channels(D), columns(checked_product(B, D, "scan")), width(1) {
+        : tokens(T), channels(D), columns(checked_product(B, D, "scan")), width(1), log_width(0) {
         // A warp reads a whole line of a row where there are as many columns. Threads that a short sequence leaves
         // without tokens take further columns.
         while (width < std::min(threads, 32) && width < columns) width *= 2;
         while (width < threads && width < columns && items * (threads / width / 2) >= T) width *= 2;
+        while (1 << log_width < width) ++log_width;
         chunk = index(items) * (threads / width);
         chunks = std::max<index>(1, T / chunk + (T % chunk != 0));
         bands = columns / width + (columns % width != 0);
@@ -59,29 +60,41 @@ struct spot {
 
 namespace detail {
 
-/// Inclusive scan along the rows of a tile: element r of the result composes x of r, r − width, r − 2 width …
-/// `memory` holds 2 · size elements, the result is one half of it.
-template <team Team, class S>
-FPRNN_BOTH const affine<S>* scan_rows(const Team& team, int width, affine<S> x, affine<S>* memory) {
-    affine<S>* to = memory;
-    to[team.rank()] = x;
-    team.barrier();
-    for (int distance = width; distance < team.size(); distance *= 2) {
-        const affine<S>* from = to;
-        to = from == memory ? memory + team.size() : memory;
-        if (team.rank() >= distance) x = x * from[team.rank() - distance];
-        to[team.rank()] = x;
-        team.barrier();
+struct later_after_earlier {
+    template <class S>
+    FPRNN_BOTH affine<S> operator()(const affine<S>& earlier, const affine<S>& later) const {
+        return later * earlier;
     }
-    return to;
-}
+};
+
+/// The maps of a tile's threads, column by column, in shared memory, where after each line one place stays free: so neither threads of a
+/// row nor those of a column wait for a bank.
+template <class S>
+struct column_maps {
+    static constexpr int line = sizeof(affine<S>) < 128 ? 128 / sizeof(affine<S>) : 1;
+    FPRNN_BOTH static constexpr std::size_t places(std::size_t threads) { return threads + threads / line; }
+
+    affine<S>* memory;
+    int rows;
+
+    FPRNN_BOTH affine<S>& at(int i) const { return memory[i + i / line]; }
+    FPRNN_BOTH affine<S>& at(int column, int row) const { return at(column * rows + row); }
+
+    /// Of each thread: its tokens and those before them in its column.
+    template <team Team>
+    FPRNN_BOTH void compose(const Team& team) const {
+        affine<S>& x = at(team.rank());
+        x = team.scan(x, later_after_earlier{}, rows);
+    }
+};
 
 }  // namespace detail
 
 /// Bytes of shared memory that a team of `threads` needs.
 template <class S>
 constexpr std::size_t scan_shared_bytes(int threads) {
-    return 16 + static_cast<std::size_t>(threads) * (2 * sizeof(affine<S>) + sizeof(S));
+    const auto n = static_cast<std::size_t>(threads);
+    return 16 + detail::column_maps<S>::places(n) * sizeof(affine<S>) + n * sizeof(S);
 }
 
 /// Takes tiles until there are none. A `Recurrence` says what a token is:
@@ -98,15 +111,16 @@ FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, const look_back<ty
                            const Recurrence& recurrence) {
     using S = typename Recurrence::state;
     using token = typename Recurrence::token;
-    auto* next_tile = static_cast<index*>(team.shared());
-    auto* maps = reinterpret_cast<affine<S>*>(static_cast<unsigned char*>(team.shared()) + 16);
-    auto* carries = reinterpret_cast<S*>(maps + 2 * team.size());
+    auto* next_tile = static_cast<index*>(team.shared());  // two: others may still read the one of this tile
+    const int rows = team.size() >> s.log_width, row = team.rank() >> s.log_width, lane = team.rank() & (s.width - 1);
+    const detail::column_maps<S> maps{reinterpret_cast<affine<S>*>(static_cast<unsigned char*>(team.shared()) + 16),
+                                      rows};
+    auto* carries = reinterpret_cast<S*>(maps.memory + maps.places(static_cast<std::size_t>(team.size())));
 
-    const int row = team.rank() / s.width, lane = team.rank() % s.width, last_row = team.size() / s.width - 1;
-    if (team.rank() == 0) *next_tile = team.take(*between.taken);
+    if (team.rank() == 0) next_tile[0] = team.take(*between.taken);
     team.barrier();
-    for (;;) {
-        const index tile = *next_tile;
+    for (int turn = 0;; turn ^= 1) {
+        const index tile = next_tile[turn];
         if (tile >= s.tiles) return;
         // All columns of one chunk before the next chunk: what a tile waits for was begun long before.
         const index k = tile / s.bands, band = tile % s.bands;
@@ -124,14 +138,18 @@ FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, const look_back<ty
         affine<S> own;
         FPRNN_UNROLL for (int i = 0; i < Items; ++i) own = recurrence.step(x[i]) * own;
 
-        const affine<S>* scanned = detail::scan_rows(team, s.width, own, maps);
-        if (team.rank() == 0) *next_tile = taken;
-        affine<S> before;
-        if (row > 0) before = scanned[team.rank() - s.width];
-
+        maps.at(lane, row) = own;
+        if (team.rank() == 0) next_tile[turn ^ 1] = taken;
+        if (rows > 1) {
+            team.barrier();
+            maps.compose(team);
+            team.barrier();
+        }
         const tile_place place{k, band, column, row == 0 && column < s.columns};
-        const affine<S> past = look_back_from(team, between, place, scanned[team.size() - s.width + lane]);
+        const affine<S> past = look_back_from(team, between, place, maps.at(lane, rows - 1));
         if (place.reader) carries[lane] = past(recurrence.carry(column));
+        affine<S> before;
+        if (row > 0) before = maps.at(lane, row - 1);
         team.barrier();
 
         S h = before(carries[lane]);
@@ -139,7 +157,7 @@ FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, const look_back<ty
             recurrence.emit(nth(i), x[i], h);
             h = recurrence.step(x[i])(h);
         });
-        if (k + 1 == s.chunks && row == last_row && column < s.columns) recurrence.finish(column, h);
+        if (k + 1 == s.chunks && row == rows - 1 && column < s.columns) recurrence.finish(column, h);
     }
 }
 

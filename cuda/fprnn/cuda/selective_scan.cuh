@@ -10,12 +10,12 @@ namespace fprnn::cuda::detail {
 
 template <int Threads, int N, int Items, class Sequences>
 __global__ void __launch_bounds__(Threads) selective_scan_kernel(Sequences s) {
-    selective_scan_tile<Threads, N, Items>(block{}, blockIdx.x, s);
+    selective_scan_tile<Threads, N, Items>(block<Threads>{}, blockIdx.x, s);
 }
 template <int Threads, int N, int Items, class T, class S, update Update>
 __global__ void __launch_bounds__(Threads, selective_scan_back_blocks<S>(N))
     selective_scan_back_kernel(selective_scan_adjoint<T, S, Update> s) {
-    selective_scan_back_tile<Threads, N, Items>(block{}, blockIdx.x, s);
+    selective_scan_back_tile<Threads, N, Items>(block<Threads>{}, blockIdx.x, s);
 }
 
 template <int Threads, int N, int Items, class Sequences>

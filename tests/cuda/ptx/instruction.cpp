@@ -272,6 +272,10 @@ void add_halves(table& all, const std::string& name) {
 
 // Where a thread goes on.
 
+template <machine::way Way>
+void shuffle(thread& t, const instruction& i) {
+    t.of->of->shuffle(t, i, Way);
+}
 void branch(thread& t, const instruction& i) { t.next = t.f->body.data() + i.target; }
 void leave(thread& t, const instruction&) { t.leave(); }
 void enter(thread& t, const instruction& i) {
@@ -351,7 +355,8 @@ table everything() {
         all["st.release.gpu" + type] = store_release<u32>;
     }
     all["bar.sync"] = [](thread& t, const instruction&) { t.of->of->arrive(t); };
-    all["shfl.sync.down.b32"] = [](thread& t, const instruction& i) { t.of->of->shuffle_down(t, i); };
+    all["shfl.sync.up.b32"] = shuffle<machine::way::up>;
+    all["shfl.sync.down.b32"] = shuffle<machine::way::down>;
     all["nanosleep.u32"] = nothing;
     all["bra"] = branch;
     all["call"] = enter;

@@ -179,7 +179,7 @@ void machine::open(block& b) {
 }
 
 /// Value, distance, the warp's segments with their last lane, and the lanes that take part.
-void machine::shuffle_down(thread& t, const instruction& i) {
+void machine::shuffle(thread& t, const instruction& i, way w) {
     for (std::size_t k = 0; k < 4; ++k) t.shuffle[k] = t.get<std::uint32_t>(i.at[k + 1]);
     const std::uint32_t mask = t.shuffle[3];
     const std::size_t first = t.rank / warp * warp, lanes = std::min(warp, t.of->threads.size() - first);
@@ -193,9 +193,10 @@ void machine::shuffle_down(thread& t, const instruction& i) {
     for (std::uint32_t lane = 0; lane < lanes; ++lane) {
         if (!(mask >> lane & 1)) continue;
         const std::uint32_t segment = all[lane].shuffle[2] >> 8 & 31, last = all[lane].shuffle[2] & 31;
-        const std::uint32_t limit = (lane & segment) | (last & ~segment);
-        std::uint32_t from = lane + (all[lane].shuffle[1] & 31);
-        if (from > limit) from = lane;
+        const std::uint32_t limit = (lane & segment) | (last & ~segment), by = all[lane].shuffle[1] & 31;
+        std::uint32_t from = lane;  // up to the limit
+        if (w == way::down && lane + by <= limit) from = lane + by;
+        if (w == way::up && lane >= limit + by) from = lane - by;
         if (from >= lanes || !(mask >> from & 1)) throw error("a shuffle from a lane that takes no part");
         all[lane].set(i.at[0], all[from].shuffle[0]);
     }

@@ -127,7 +127,8 @@ public:
     char* memory_at(thread& t, std::uint64_t address, std::size_t bytes, use u, const instruction& i);
     char* shared_at(thread& t, std::uint64_t address, std::size_t bytes, use u);
     void arrive(thread& t);
-    void shuffle_down(thread& t, const instruction& i);
+    enum class way { up, down };
+    void shuffle(thread& t, const instruction& i, way w);
     void publish(const thread& t, std::uint64_t flag);
     void withdraw(std::uint64_t flag);
     void acquire(thread& t, std::uint64_t flag);

@@ -153,7 +153,7 @@ TEST_CASE("ptx: instructions compute what PTX says") {
     CHECK(!holds("leu", 2, 1));
 }
 
-TEST_CASE("ptx: lanes of a warp shuffle their values down") {
+TEST_CASE("ptx: lanes of a warp shuffle their values up and down") {
     const auto sum = [](const std::string& mask) {
         std::string body = "add.u32 %r3, %r1, 1;";
         for (int by = 16; by > 0; by /= 2)
@@ -172,6 +172,16 @@ TEST_CASE("ptx: lanes of a warp shuffle their values down") {
     const auto halves = run(kernel("shfl.sync.down.b32 %r3, %r1, 1, 4127, -1; st.global.u32 [%rd2], %r3;"),
                             std::vector<std::uint32_t>(32), 1, 32);
     for (std::uint32_t i = 0; i < 32; ++i) CHECK(halves.array[i] == (i % 16 == 15 ? i : i + 1));
+    // Up by three, in a warp and in its quarters, whose first lanes keep their own.
+    const auto up = [](int bounds) {
+        return run(
+            kernel("shfl.sync.up.b32 %r3, %r1, 3, " + std::to_string(bounds) + ", -1; st.global.u32 [%rd2], %r3;"),
+            std::vector<std::uint32_t>(32), 1, 32);
+    };
+    for (std::uint32_t i = 0; i < 32; ++i) {
+        CHECK(up(0).array[i] == (i < 3 ? i : i - 3));
+        CHECK(up(24 << 8).array[i] == (i % 8 < 3 ? i : i - 3));
+    }
 }
 
 const std::string own =

@@ -10,7 +10,7 @@
 /// and of cuBLAS. Memory is the host's, as for the tests on the host; kernels are executed as the PTX that the program carries,
 /// which is there uncompressed (--no-compress). At its end it says what it saw on standard error; after a race the program fails.
 ///
-///     LD_PRELOAD=build/release/cuda/libptx_runtime.so build/release/cuda/rows.test
+///     LD_PRELOAD=build/release/cuda/libptx_runtime.so build/release/cuda/scan.test
 ///
 /// PTX_SEED is another order of turns.
 namespace {

@@ -1,4 +1,6 @@
-#include <cuda/host_row_team.hpp>
+#include <fprnn/cuda/team_row.hpp>
+
+#include <cuda/host_team.hpp>
 #include <cuda/row_bodies.hpp>
 #include <ops/checks.hpp>
 
@@ -9,6 +11,10 @@ namespace {
 using fprnn::index;
 using fprnn::shape;
 using fprnn::tensor;
+
+template <class T>
+using row = fprnn::cuda::team_row<T, host::team>;
+static_assert(fprnn::team_of<row<double>, double>);
 
 constexpr int teams[] = {1, 2, 5, 16};
 
@@ -29,7 +35,7 @@ void check() {
         for (int threads : teams) {
             auto together = arrays;
             const auto x = pointers(together);
-            host::row_team<T>::run(threads, [&] { Body::template run<host::row_team<T>, T>(D, x.data()); });
+            host::launch(1, threads, 0, [&](const host::team&) { Body::template run<row<T>, T>(D, x.data()); });
             for (std::size_t i = 0; i < arrays.size(); ++i) {
                 CAPTURE(D);
                 CAPTURE(threads);
@@ -48,10 +54,10 @@ TEST_CASE_TEMPLATE("rows: bodies write the same on any number of threads", Body,
 TEST_CASE("rows: what is done once all have come before, and see afterwards") {
     for (int threads : teams) {
         int number = 0;
-        host::row_team<double>::run(threads, [&] {
+        host::launch(1, threads, 0, [&](const host::team&) {
             for (int i = 0; i < 20; ++i) {
                 const int before = number;
-                host::row_team<double>::once([&] { number = before + 1; });
+                row<double>::once([&] { number = before + 1; });
                 CHECK(number == i + 1);
             }
         });

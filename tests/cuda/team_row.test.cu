@@ -1,8 +1,9 @@
 #include "distance.hpp"
 #include "gpu_main.hpp"
 
+#include <fprnn/cuda/block.cuh>
 #include <fprnn/cuda/launch.cuh>
-#include <fprnn/cuda/row_block.cuh>
+#include <fprnn/cuda/team_row.hpp>
 #include <fprnn/cuda/tensor.hpp>
 
 #include "row_bodies.hpp"
@@ -28,7 +29,7 @@ template <class Body, class T, int Threads>
 __global__ void run(index D, pointers<T> p) {
     T* x[18];
     for (int i = 0; i < 18; ++i) x[i] = p.x[i];
-    Body::template run<cuda::row_block<T, Threads>, T>(D, x);
+    Body::template run<cuda::team_row<T, cuda::block<Threads>>, T>(D, x);
 }
 
 template <class Body, class T, int Threads>
