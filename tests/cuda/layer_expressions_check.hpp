@@ -25,6 +25,28 @@ inline auto product_of_iterate() {
     return fixed_point(tanh(affine<"B">(in) + fprnn::constant<1, 5>() * linear<"R">(prev) + linear<"S">(shift(prev))));
 }
 
+/// A block as others have it, Δ, skip and gate around one scan.
+inline auto gated_scan() {
+    using namespace fprnn::symbols;
+    using fprnn::d_in, fprnn::d_state;
+    const auto x = linear<"x">(in);
+    const auto S =
+        selective_scan<"ssm">(softplus(affine<"delta">(x)), linear<"b", d_state>(x), linear<"c", d_state>(x), x);
+    return linear<"out", d_in>(silu(linear<"z">(in)) * (S + fprnn::parameter<"D">() * x));
+}
+/// The same in an iteration, where the step sees y_{t−1} and the gate y_t.
+inline auto gated_scan_of_iterate() {
+    using namespace fprnn::symbols;
+    using fprnn::d_state;
+    const auto s = cat(in, shift(prev));
+    const auto Q = fprnn::householder<2, "Q">(s);
+    const auto u = Q * linear<"B">(in) + (I - Q) * prev;
+    const auto S =
+        selective_scan<"ssm">(softplus(affine<"delta">(s)), linear<"b", d_state>(in), linear<"c", d_state>(in), u);
+    return fprnn::fixed_point(
+        layer_norm<"norm">(sigmoid(linear<"z">(cat(in, prev))) * (S + fprnn::parameter<"D">() * u)));
+}
+
 /// Where a CPU has GMRES a GPU repeats: the adjoint is as near as its tolerance.
 template <class Expression>
 void check_expression(Expression expression, double apart) {

@@ -64,24 +64,39 @@ struct problem {
     cuda::selective_scan_arguments<T> time_major_arguments() const {
         return {.sequences = B, .tokens = tokens, .channels = D, .states = N, .sequence_rows = 1, .token_rows = B};
     }
-    /// The states in the memory that they came from, exp(ω) for ω, and what has the skip beside what has not.
+    /// The states in the memory that they came from, exp(ω) for ω, and what is around the scan in chains, beside y.
     template <int Threads, int Most, int Items>
     void check_time_major() const {
-        const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), u_ = time_major(u);
-        tensor<T> y(u.shape()), sum(u.shape()), H = carry, A = omega;
+        using namespace fprnn::chain;
+        using fprnn::body::operand;
+        const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), u_ = time_major(u),
+                   z_ = time_major(gate);
+        tensor<T> y(u.shape()), result(u.shape()), H = carry, A = omega;
         for (T& a : A) a = std::exp(a);
         cuda::selective_scan_sequences<T, T> s{time_major_arguments()};
         s.A = A.data(), s.delta = delta_.data(), s.b = b_.data(), s.c = c_.data(), s.u = u_.data();
         s.carry_in = s.carry_out = H.data(), s.y = y.data();
-        if (with.skip) {
-            s.skip = skip.data();
-            run<Threads, Most, Items>(cuda::selective_scan_with_sum<T, T>{s, sum.data()});
-        } else {
-            run<Threads, Most, Items>(s);
-        }
-        const problem without(u.shape(), N, {.carry = with.carry});
+
+        using softplus = fprnn::body::chain_of_scan<apply<softplus_function, argument<0>>, T, operand::rows>;
+        using gated_sum = fprnn::body::chain_of_scan<
+            multiply<apply<silu_function, argument<0>>, add<argument<1>, multiply<argument<2>, argument<3>>>>, T,
+            operand::rows, operand::scan, operand::vector, operand::input>;
+        using nothing = fprnn::body::no_chain<T>;
+        const fprnn::strided<const T> rows{delta_.data(), D};
+        const softplus step{{rows}, {}, false};
+        const gated_sum behind{{{{z_.data(), D}, {y.data(), D}, {skip.data(), 0}, {u_.data(), D}}}, {result.data(), D}};
+        const auto check = [&](const auto& in_chains) { run<Threads, Most, Items>(in_chains); };
+        if (with.softplus && with.gate)
+            check(cuda::selective_scan_in_chains<T, T, softplus, gated_sum>{s, step, behind});
+        else if (with.softplus)
+            check(cuda::selective_scan_in_chains<T, T, softplus, nothing>{s, step, {}});
+        else if (with.gate)
+            check(cuda::selective_scan_in_chains<T, T, nothing, gated_sum>{s, {}, behind});
+        else
+            check(s);
+        const problem without(u.shape(), N, {.carry = with.carry, .softplus = with.softplus});
         CHECK(checks::ulps(y, time_major(without.expected.y)) <= 2);
-        if (with.skip) CHECK(checks::ulps(sum, time_major(expected.y)) <= 2);
+        if (with.gate) CHECK(checks::ulps(result, time_major(expected.y)) <= 2);
         CHECK(checks::ulps(H, expected.H) <= 2);
     }
     /// What iterations need of the adjoint, from the cotangent H_{T−1} = carry.
@@ -147,12 +162,14 @@ TEST_CASE_TEMPLATE("cuda selective scan: the kernel is equivalent to the eager o
     problem<T>({2, 19, 40}, 16, {.carry = true}).template check<32, 16, 8>();
 }
 
-TEST_CASE_TEMPLATE("cuda selective scan: sequences may lie side by side, and states stay in their memory", T, float,
-                   double) {
+TEST_CASE_TEMPLATE(
+    "cuda selective scan: sequences may lie side by side, states stay in their memory, and chains are beside y", T,
+    float, double) {
     for (const shape& s : {shape{1, 1, 1}, shape{3, 17, 8}, shape{2, 8, 9}})
         for (index N : {1, 3, 4})
-            for (const bool skip : {false, true})
-                problem<T>(s, N, {.carry = true, .skip = skip}).template check_time_major<3, 4, 4>();
+            for (const bool softplus : {false, true})
+                for (const bool behind : {false, true})
+                    problem<T>(s, N, {true, softplus, behind, behind}).template check_time_major<3, 4, 4>();
 }
 
 TEST_CASE_TEMPLATE("cuda selective scan: from the last token to the first it is the input's adjoint", T, float,

@@ -50,20 +50,27 @@ selective_scan_arguments<T> arguments_of(index n, const Body& scan) {
     return s;
 }
 template <class T>
-bool start_kernel(const device& d, index n, const body::selective_scan<T>& scan) {
-    const index N = scan.shape.states, one = N * scan.shape.channels;
-    if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != one || N > max_states<T> ||
-        (scan.sum.data && scan.sum.stride != scan.y.stride))
+bool is_dense(index, const body::no_chain<T>&) {
+    return true;
+}
+template <class F, class T, body::operand... From>
+bool is_dense(index channels, const body::chain_of_scan<F, T, From...>& chain) {
+    std::size_t k = 0;
+    return chain.to.stride == channels && ((chain.a[k++].stride == channels || From != body::operand::rows) && ...);
+}
+template <class T, class Step, class Behind>
+bool start_kernel(const device& d, index n, const body::selective_scan<T, Step, Behind>& scan) {
+    const index N = scan.shape.states, D = scan.shape.channels;
+    if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != N * D || N > max_states<T> ||
+        !is_dense(D, scan.step) || !is_dense(D, scan.behind))
         return false;
     selective_scan_sequences<T, T> s{arguments_of<T>(n, scan)};
     s.u = scan.u.data, s.y = scan.y.data;
     s.carry_in = s.carry_out = scan.H.data;
-    if (scan.sum.data) {
-        s.skip = scan.skip;
-        selective_scan_launch(d, selective_scan_with_sum<T, T>{s, scan.sum.data});
-    } else {
+    if constexpr (Step::is_chain || Behind::is_chain)
+        selective_scan_launch(d, selective_scan_in_chains<T, T, Step, Behind>{s, scan.step, scan.behind});
+    else
         selective_scan_launch(d, s);
-    }
     return true;
 }
 template <class T>

@@ -3,6 +3,7 @@
 #include <fprnn/cuda/team.hpp>
 #include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
+#include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <algorithm>
 
@@ -28,15 +29,21 @@ template <class T, class S>
 struct selective_scan_sequences : selective_scan_arguments<T> {
     using number = T;
     using state = S;
-    static constexpr bool is_adjoint = false, has_sum = false;
+    static constexpr bool is_adjoint = false, has_chains = false;
+    using step_chain = body::no_chain<T>;
+    using chain_behind = body::no_chain<T>;
     T *y = nullptr, *carry_out = nullptr;
 };
 
-/// y_t = c_tᵀ H_t and, beside it, sum_t = y_t + D ⊙ u_t; no softplus, no gate.
-template <class T, class S>
-struct selective_scan_with_sum : selective_scan_sequences<T, S> {
-    static constexpr bool has_sum = true;
-    T* sum = nullptr;
+/// As an expression has it: Δ_t is a chain of rows, and another, of y_t = c_tᵀ H_t and what lies in rows, is stored beside it
+/// (fprnn/program/rules/scan_chains.hpp); skip, gate and softplus are left out.
+template <class T, class S, class Step, class Behind>
+struct selective_scan_in_chains : selective_scan_sequences<T, S> {
+    static constexpr bool has_chains = true;
+    using step_chain = Step;
+    using chain_behind = Behind;
+    Step step;
+    Behind behind;
 };
 
 /// What the adjoint's iterations need: Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,  Ḣ_{t−1} = λ_t ⊙ Ḣ_t. Read from the last token to the first
@@ -59,10 +66,12 @@ constexpr std::size_t selective_scan_shared_bytes = 4 * std::size_t(N) * Items *
 namespace detail {
 
 /// What a thread loads of `Items` tokens long before it computes them: its channel, and its share of what all channels need.
-template <class T, int Threads, int N, int Items>
+template <class Sequences, int Threads, int N, int Items>
 struct selective_scan_rows {
+    using T = typename Sequences::number;
     static constexpr int shares = (Items * N + Threads - 1) / Threads;
     T delta[Items], u[Items], gate[Items], b[shares], c[shares];
+    T step[Items][Sequences::step_chain::size], behind[Items][Sequences::chain_behind::size];  // where there are chains
 };
 
 }  // namespace detail
@@ -74,7 +83,9 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
     using math::exp, math::exp2;
     using T = typename Sequences::number;
     using S = typename Sequences::state;
-    using rows = detail::selective_scan_rows<T, Threads, N, Items>;
+    using rows = detail::selective_scan_rows<Sequences, Threads, N, Items>;
+    using step_chain = typename Sequences::step_chain;
+    using chain_behind = typename Sequences::chain_behind;
     const index bands = s.channels / Threads + (s.channels % Threads != 0);
     const index sequence = tile / bands, channel = tile % bands * Threads + team.rank();
     const bool mine = channel < s.channels;
@@ -92,6 +103,9 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
         h[n] = there && s.carry_in ? static_cast<S>(s.carry_in[state(n)]) : S(0);
     }
     const S skip = mine && s.skip ? static_cast<S>(s.skip[channel]) : S(0);
+    [[maybe_unused]] T of_step[step_chain::size], of_behind[chain_behind::size];
+    if constexpr (Sequences::has_chains)
+        if (mine) s.step.load_vectors(channel, of_step), s.behind.load_vectors(channel, of_behind);
 
     const auto token = [&](index i) { return Sequences::is_adjoint ? s.tokens - 1 - i : i; };
     const auto tokens_from = [&](index first) {
@@ -103,10 +117,12 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
         if (mine)
             detail::each_item<Items>(count, [&](int i) {
                 const index at = start + token(first + i) * stride;
-                to.delta[i] = s.delta[at];
                 to.u[i] = s.u[at];
-                if constexpr (!Sequences::has_sum)
-                    if (s.gate) to.gate[i] = s.gate[at];
+                if constexpr (!step_chain::is_chain) to.delta[i] = s.delta[at];
+                if constexpr (Sequences::has_chains)
+                    s.step.load_rows(at, to.step[i]), s.behind.load_rows(at, to.behind[i]);
+                else if (s.gate)
+                    to.gate[i] = s.gate[at];
             });
         FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
             const int i = k * Threads + team.rank(), t = i / N, n = i % N;
@@ -140,9 +156,16 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
         if (mine)
             detail::each_item<Items>(tokens_from(first), [&](int i) {
                 const S *b = shared + (side * Items + i) * 2 * N, *c = b + N;
-                T& to = s.y[start + token(first + i) * stride];
-                S step = static_cast<S>(now.delta[i]);
+                const index at = start + token(first + i) * stride;
+                T& to = s.y[at];
                 const S u = static_cast<S>(now.u[i]);
+                S step;
+                if constexpr (step_chain::is_chain) {
+                    step = step_chain::value(of_step, now.step[i], S(0), u);
+                    if (s.step.is_read) s.step.to.data[at] = static_cast<T>(step);
+                } else {
+                    step = static_cast<S>(now.delta[i]);
+                }
                 if constexpr (Sequences::is_adjoint) {
                     S y = S(0);
                     FPRNN_UNROLL for (int n = 0; n < N; ++n) {
@@ -153,18 +176,18 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                     to = static_cast<T>(static_cast<S>(to) + step * y);
                     return;
                 }
-                if constexpr (!Sequences::has_sum)
+                if constexpr (!Sequences::has_chains)
                     if (s.softplus) step = chain::softplus_function::value(step);
                 const S input = step * u;
-                S y = Sequences::has_sum ? S(0) : skip * u;
+                S y = Sequences::has_chains ? S(0) : skip * u;
                 FPRNN_UNROLL for (int n = 0; n < N; ++n) {
                     h[n] = exp2(rate[n] * step) * h[n] + b[n] * input;
                     y += c[n] * h[n];
                 }
-                if constexpr (Sequences::has_sum)
-                    s.sum[start + token(first + i) * stride] = static_cast<T>(y + skip * u);
-                else if (s.gate)
-                    y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
+                if constexpr (chain_behind::is_chain)
+                    s.behind.to.data[at] = static_cast<T>(chain_behind::value(of_behind, now.behind[i], y, u));
+                if constexpr (!Sequences::has_chains)
+                    if (s.gate) y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
                 to = static_cast<T>(y);
             });
         if (more) {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <fprnn/program/frame.hpp>
-#include <fprnn/program/rules/skip.hpp>
+#include <fprnn/program/rules/scan_chains.hpp>
 
 #include <algorithm>
 #include <cstddef>
+#include <type_traits>
 
 namespace fprnn {
 
@@ -79,8 +80,9 @@ struct rule<elementwise_node<G, E...>> : plain_rule {
 
     template <class F>
     static void value(F& f, index row, index n) {
-        if constexpr (is_formed_by_scan<F, node>)
-            if (f.phase != pass::replay && !rule<typename skip<node>::scan>::is_opened(f)) return;
+        using scan = scan_of_chain<F, node>;
+        if constexpr (!std::is_void_v<scan>)
+            if (f.phase != pass::replay && !rule<scan>::is_opened(f)) return;
         run(f, row, n, chain_arguments<node>{}, functor{});
     }
     template <dependence Reach, class F>

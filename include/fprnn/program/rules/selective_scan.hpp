@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/program/frame.hpp>
-#include <fprnn/program/rules/skip.hpp>
+#include <fprnn/program/rules/scan_chains.hpp>
 #include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <algorithm>
@@ -120,22 +120,19 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
         }
         T* state = iterated ? m.trial : m.state;
         if (iterated) f.on.copy(f.tile * one, f.phase == pass::forward ? m.state : before(f, row), state);
-        body::selective_scan<T> scan{shape(f, n),
-                                     m.A,
-                                     f.template values<Delta>(row),
-                                     f.template values<B>(row),
-                                     f.template values<C>(row),
-                                     f.template values<U>(row),
-                                     {state, one},
-                                     f.template values<node>(row),
-                                     nullptr,
-                                     {}};
-        using sum = sum_of_scan<F, node>;
-        if constexpr (!std::is_void_v<sum>) {
-            scan.skip = f.template value_at<typename skip<sum>::by>(row);
-            scan.sum = f.template values<sum>(row);
-        }
-        f.each_row(f.tile, scan);
+        auto step = chain_in_scan<node, chain_before<F, node>>(f, row);
+        auto behind = chain_in_scan<node, chain_behind<F, node>>(f, row);
+        using scan = body::selective_scan<T, decltype(step), decltype(behind)>;
+        f.each_row(f.tile, scan{shape(f, n),
+                                m.A,
+                                f.template values<Delta>(row),
+                                f.template values<B>(row),
+                                f.template values<C>(row),
+                                f.template values<U>(row),
+                                {state, one},
+                                f.template values<node>(row),
+                                step,
+                                behind});
     }
     template <class F>
     static void close(F& f, index row, index n) {

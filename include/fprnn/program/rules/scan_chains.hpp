@@ -1,0 +1,142 @@
+#pragma once
+
+#include <fprnn/program/frame.hpp>
+#include <fprnn/program/selective_scan_bodies.hpp>
+
+#include <concepts>
+#include <type_traits>
+
+/// Elementwise chains that a device evaluates where it scans: what Δ is made of before a selective scan, softplus say, and one chain of its
+/// values behind it, such as a skip and a gate, SiLU(z) ⊙ (S + D ⊙ u). It has these numbers at hand there.
+namespace fprnn {
+
+namespace detail {
+
+/// Rows that a scan reads ahead for a chain, beside its own: more are not worth their registers.
+inline constexpr int most_rows_of_scan_chain = 2;
+
+template <class E>
+struct operands_of_scan {
+    using step = void;
+    using input = void;
+};
+template <auto Name, class Delta, class B, class C, class U>
+struct operands_of_scan<selective_scan_node<Name, Delta, B, C, U>> {
+    using step = Delta;
+    using input = U;
+};
+template <class E>
+inline constexpr bool is_selective_scan = !std::is_void_v<typename operands_of_scan<E>::step>;
+
+/// Where a device has E when it scans.
+template <class Scan, class E>
+consteval body::operand operand_of() {
+    if (std::same_as<E, Scan>) return body::operand::scan;
+    if (std::same_as<E, typename operands_of_scan<Scan>::input>) return body::operand::input;
+    return rule<E>::broadcast ? body::operand::vector : body::operand::rows;
+}
+
+/// Whether E has been evaluated when Scan is.
+template <class Program, class Scan, class E>
+inline constexpr bool is_before = rule<E>::broadcast || E::depends < Scan::depends ||
+                                  (E::depends == Scan::depends &&
+                                   Program::template slot<E> < Program::template slot<Scan>);
+
+template <class Program, class Scan, class... A>
+consteval bool are_at_hand(type_list<A...>) {
+    return ((std::same_as<A, Scan> || is_before<Program, Scan, A>)&&...) &&
+           (0 + ... + (operand_of<Scan, A>() == body::operand::rows ? 1 : 0)) <= most_rows_of_scan_chain;
+}
+template <class E, class... Nodes>
+consteval int readers(type_list<Nodes...>) {
+    return (0 + ... + (contains<typename needs<Nodes>::type, E> ? 1 : 0));
+}
+
+/// Whether E is evaluated as often as Scan, but for chunks of one token, where scans are opened.
+template <class E, class Scan>
+inline constexpr bool as_often = E::depends == Scan::depends ||
+                                 (E::depends == dependence::shifted && Scan::depends == dependence::current);
+
+template <class Program, class Scan, class E>
+inline constexpr bool may_precede = false;
+template <class Program, class Scan, template <class...> class G, class... E>
+inline constexpr bool may_precede<Program, Scan, elementwise_node<G, E...>> = [] {
+    using node = elementwise_node<G, E...>;
+    return as_often<node, Scan> && readers<node>(typename Program::nodes{}) == 1 &&
+           are_at_hand<Program, Scan>(chain_arguments<node>{});
+}();
+
+template <class Program, class Scan, class E>
+inline constexpr bool may_follow = false;
+template <class Program, class Scan, template <class...> class G, class... E>
+inline constexpr bool may_follow<Program, Scan, elementwise_node<G, E...>> = [] {
+    using node = elementwise_node<G, E...>;
+    return contains<chain_arguments<node>, Scan> && are_at_hand<Program, Scan>(chain_arguments<node>{});
+}();
+
+template <class Program, class Scan, class Nodes>
+struct first_behind {
+    using type = void;
+};
+template <class Program, class Scan, class E, class... Rest>
+struct first_behind<Program, Scan, type_list<E, Rest...>>
+    : std::conditional_t<may_follow<Program, Scan, E>, std::type_identity<E>,
+                         first_behind<Program, Scan, type_list<Rest...>>> {};
+
+}  // namespace detail
+
+/// The chain of a scan's values that a device evaluates with it, and that of its Δ, which nobody else reads; void where there is none.
+template <class F, class Scan>
+using chain_behind =
+    typename std::conditional_t<has_tiles<typename F::backend>, std::type_identity<void>,
+                                detail::first_behind<typename F::program, Scan, typename F::program::nodes>>::type;
+template <class F, class Scan>
+using chain_before = std::conditional_t<
+    !has_tiles<typename F::backend> &&
+        detail::may_precede<typename F::program, Scan, typename detail::operands_of_scan<Scan>::step>,
+    typename detail::operands_of_scan<Scan>::step, void>;
+
+namespace detail {
+
+template <class F, class E, class S>
+inline constexpr bool is_chain_of = false;
+template <class F, class E, class S>
+    requires(is_selective_scan<S>)
+inline constexpr bool is_chain_of<F, E, S> = std::same_as<chain_behind<F, S>, E> || std::same_as<chain_before<F, S>, E>;
+
+template <class F, class E, class Nodes>
+struct scan_of_chain {
+    using type = void;
+};
+template <class F, class E, class S, class... Rest>
+struct scan_of_chain<F, E, type_list<S, Rest...>>
+    : std::conditional_t<is_chain_of<F, E, S>, std::type_identity<S>, scan_of_chain<F, E, type_list<Rest...>>> {};
+
+// Functors are taken apart for nvcc, as in the rule of elementwise nodes.
+template <class Scan, class E, class F, class... A, template <class...> class Functor, class... Arguments>
+auto chain_in_scan(const F& f, index row, type_list<A...>, Functor<Arguments...>) {
+    using T = typename F::scalar;
+    return body::chain_of_scan<Functor<Arguments...>, T, operand_of<Scan, A>()...>{{f.template values<A>(row)...},
+                                                                                   f.template values<E>(row)};
+}
+
+}  // namespace detail
+
+/// The scan with which a device evaluates the elementwise node E, or void.
+template <class F, class E>
+using scan_of_chain = typename detail::scan_of_chain<F, E, typename F::program::nodes>::type;
+
+/// E, which is chain_before or chain_behind of Scan, from `row` on. What is behind others read; what is before others read on the way
+/// back, where every iteration is gone through.
+template <class Scan, class E, class F>
+auto chain_in_scan(const F& f, index row) {
+    if constexpr (std::is_void_v<E>) {
+        return body::no_chain<typename F::scalar>();
+    } else {
+        auto chain = detail::chain_in_scan<Scan, E>(f, row, chain_arguments<E>{}, chain_functor<E>{});
+        chain.is_read = std::same_as<E, chain_behind<F, Scan>> || f.phase != pass::forward;
+        return chain;
+    }
+}
+
+}  // namespace fprnn

@@ -1,0 +1,122 @@
+// Where CUDA's headers are: chains that a device evaluates where it scans.
+#if __has_include(<cuda_runtime_api.h>)
+
+#include "host_backend.hpp"
+#include "layer_expressions_check.hpp"
+
+#include <type_traits>
+
+namespace {
+
+using layers::index;
+using namespace fprnn::symbols;
+namespace cuda = fprnn::cuda;
+
+/// How many nodes of an expression a backend evaluates with a scan.
+template <class Expression, class Backend = cuda::device>
+consteval int chains_in_scans() {
+    using program = fprnn::program<std::remove_const_t<Expression>>;
+    using frame = fprnn::frame<program, double, Backend>;
+    return []<class... E>(fprnn::type_list<E...>) {
+        return (0 + ... + !std::is_void_v<fprnn::scan_of_chain<frame, E>>);
+    }(typename program::nodes{});
+}
+
+auto step_of(auto from) { return softplus(fprnn::affine<"delta">(from)); }
+auto scan_of(auto step, auto u) {
+    return fprnn::selective_scan<"ssm">(step, fprnn::linear<"b", fprnn::d_state>(in),
+                                        fprnn::linear<"c", fprnn::d_state>(in), u);
+}
+auto scan_of(auto u) { return scan_of(step_of(in), u); }
+auto mixed() {
+    const auto Q = fprnn::householder<2, "Q">(cat(in, shift(prev)));
+    return Q * fprnn::linear<"B">(in) + (I - Q) * prev;
+}
+auto z() { return fprnn::linear<"z">(in); }
+auto solved(auto sum) { return fprnn::fixed_point(fprnn::layer_norm<"n">(sum)); }
+
+// Δ sees x alone: it is there before the iteration.
+static_assert(chains_in_scans<decltype(fprnn::models::fp_mamba<2>())>() == 1);
+static_assert(chains_in_scans<decltype(fprnn::models::mamba())>() == 2);
+static_assert(chains_in_scans<decltype(fprnn::models::mamba()), fprnn::default_backend>() == 0);
+
+void check(auto expression, index d_state) {
+    const host::guarded_devices guard;
+    const auto on = [&](index C, const fprnn::adjoint& method, index tokens) {
+        layers::check_equivalent(expression, {.length = C, .tolerance = 1e-13, .ell_max = 100}, method, {3, tokens, 4},
+                                 6, d_state, 1e-12);
+    };
+    on(1, fprnn::implicit{.tolerance = 1e-14}, 4);
+    on(3, fprnn::implicit{.tolerance = 1e-14}, 5);
+    on(2, fprnn::unrolled{}, 2);
+}
+
+TEST_CASE("cuda chains of scans: one behind each scan, whose values others may read, too") {
+    const auto u = mixed();
+    const auto S = scan_of(u);
+    const auto D = fprnn::parameter<"D">();
+    const auto skip = solved(u * D + S);
+    const auto gated_skip = solved(silu(z()) * (S + D * u));
+    const auto both = fprnn::fixed_point(fprnn::layer_norm<"n">(fprnn::layer_norm<"m">(S + D * u) + S));
+    const auto two =
+        fprnn::fixed_point(fprnn::layer_norm<"n">(S + D * u) + fprnn::layer_norm<"m">(S + fprnn::parameter<"E">() * u));
+    static_assert(chains_in_scans<decltype(skip)>() == 1);
+    static_assert(chains_in_scans<decltype(gated_skip)>() == 1);
+    static_assert(chains_in_scans<decltype(both)>() == 1);
+    static_assert(chains_in_scans<decltype(two)>() == 1);
+    check(skip, 3);
+    check(gated_skip, 3);
+    check(both, 3);
+    check(two, 3);
+}
+
+TEST_CASE("cuda chains of scans: what sees the iterate, a step and a gate") {
+    const auto u = mixed();
+    static_assert(chains_in_scans<decltype(layers::gated_scan_of_iterate())>() == 2);
+    check(layers::gated_scan_of_iterate(), 3);
+    const auto step = step_of(cat(in, shift(prev)));
+    const auto gate = sigmoid(fprnn::linear<"g">(cat(in, prev)));
+    const auto earlier = fprnn::linear<"B">(cat(in, shift(prev)));
+    static_assert(chains_in_scans<decltype(solved(gate * scan_of(step, u)))>() == 2);
+    static_assert(chains_in_scans<decltype(solved(gate * scan_of(step, earlier)))>() == 1);
+    check(solved(gate * scan_of(step, u)), 3);
+    check(solved(gate * scan_of(step, earlier)), 3);
+}
+
+TEST_CASE("cuda chains of scans: what is not there yet, or too much, or somebody else's, is a kernel of its own") {
+    const auto u = mixed();
+    const auto S = scan_of(u);
+    const auto later = fprnn::linear<"l">(cat(in, prev));
+    const auto step = step_of(cat(in, shift(prev)));
+    const auto read_twice = scan_of(step, u) + step;
+    const auto many =
+        sigmoid(later) * sigmoid(fprnn::linear<"m">(cat(in, prev))) * sigmoid(fprnn::linear<"o">(cat(in, prev))) * S;
+    // Of S ⊙ σ(l) the scan is evaluated before l is, of σ(l) ⊙ S after it.
+    static_assert(chains_in_scans<decltype(solved(S * sigmoid(later)))>() == 0);
+    static_assert(chains_in_scans<decltype(solved(sigmoid(later) * S))>() == 1);
+    static_assert(chains_in_scans<decltype(solved(read_twice))>() == 1);
+    static_assert(chains_in_scans<decltype(solved(many))>() == 0);
+    check(solved(S * sigmoid(later)), 3);
+    check(solved(sigmoid(later) * S), 3);
+    check(solved(read_twice), 3);
+    check(solved(many), 3);
+}
+
+TEST_CASE("cuda chains of scans: where states are more than a thread has registers for") {
+    const auto u = mixed();
+    check(solved(silu(z()) * (scan_of(u) + fprnn::parameter<"D">() * u)), 40);
+    check(solved(scan_of(step_of(cat(in, shift(prev))), u)), 40);
+}
+
+TEST_CASE("cuda chains of scans: outside of the iteration, with softplus, skip and gate") {
+    const host::guarded_devices guard;
+    static_assert(chains_in_scans<decltype(layers::gated_scan())>() == 2);
+    for (const index tokens : {1, 2, 20}) {
+        layers::check_equivalent(fprnn::models::mamba(), {.length = 1}, fprnn::implicit{}, {3, tokens, 4}, 6, 3, 1e-13);
+        layers::check_equivalent(layers::gated_scan(), {.length = 1}, fprnn::implicit{}, {3, tokens, 4}, 6, 3, 1e-13);
+    }
+}
+
+}  // namespace
+
+#endif
