@@ -6,6 +6,8 @@
 
 namespace {
 
+using fprnn::index;
+
 /// With two threads a row and two rows at a time.
 template <class Expression>
 void check(Expression expression, double apart) {
@@ -24,6 +26,20 @@ TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies")
     check(layers::product_of_iterate(), 1e-12);
 }
 TEST_CASE("cuda layer: a map that never sees its own value needs no iteration") { check(fprnn::models::lstm(), 1e-13); }
+
+TEST_CASE("cuda layer: an operation by itself is a layer, with its adjoint") {
+    using namespace fprnn::symbols;
+    const host::guarded_devices guard;
+    host::threads = {.of_row = 2, .rows = 2, .of_grid = 2};
+    const auto check_operation = [](auto operation) {
+        for (const index tokens : {1, 5})
+            layers::check_equivalent(operation, {}, fprnn::implicit{}, {3, tokens, 4}, 6, 3, 1e-13);
+    };
+    check_operation(silu(in));
+    check_operation(shift(in));
+    check_operation(normalise(in));
+    check_operation(affine<"W">(in));
+}
 
 }  // namespace
 
