@@ -18,6 +18,11 @@ TEST_CASE("cuda bf16: layers of sequences that are stored so are those of float,
     bf16_layers::check_all();
 }
 
+TEST_CASE("cuda bf16: a model whose sequences are stored so has the gradient and the training of float") {
+    const host::guarded_devices guard;
+    bf16_layers::check_training();
+}
+
 TEST_CASE("cuda bf16: what lies elsewhere or has another shape is named as ever") {
     const host::guarded_devices guard;
     const fprnn::layer layer(fprnn::models::fp_rnn<1>());

@@ -9,4 +9,8 @@ TEST_CASE("cuda bf16: layers of sequences that are stored so are those of float,
     bf16_layers::check_all();
 }
 
+TEST_CASE("cuda bf16: a model whose sequences are stored so has the gradient and the training of float") {
+    bf16_layers::check_training();
+}
+
 }  // namespace

@@ -5,13 +5,22 @@
 
 #include <fprnn/cuda/bf16.hpp>
 #include <fprnn/cuda/tensor.hpp>
+#include <fprnn/cuda/tokens.hpp>
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/sequence_model.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/train/trainer.hpp>
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 /// Layers whose sequences are stored as bf16 against layers of float on the CPU, wherever the kernels of the device run.
 namespace bf16_layers {
@@ -75,6 +84,56 @@ inline void check_all() {
             check_equivalent(fprnn::models::fp_rnn<2>(), schedule, method, {3, 10, 4});
             check_equivalent(fprnn::models::fp_mamba<1>(), schedule, method, {3, 10, 4});
         }
+}
+
+/// What a model's loss is, and its gradient, where sequences between the layers are stored as X.
+template <class X, class Backend>
+std::pair<double, tensor<float>> loss_and_gradient(Backend backend) {
+    const fprnn::models::sequence_model model(
+        fprnn::models::fp_rnn<2>(),
+        {.vocabulary = 6, .classes = 6, .d_model = 8, .d_inner = 8, .d_state = 4, .layers = 2},
+        {.length = 1, .tolerance = 1e-5, .ell_max = 200}, fprnn::implicit{.tolerance = 1e-6});
+    const auto theta = model.template init<float>(fprnn::seed{1});
+    tensor<std::int32_t> tokens({5, 7}), targets({5, 7});
+    const fprnn::word_problem data{.group = fprnn::finite_group("S3"), .seed = {3}};
+    data(tokens.view(), targets.view(), 0);
+    fprnn::tape<float, Backend, X> records(theta, backend);
+    fprnn::cross_entropy_result<float> outcome;
+    const auto logits = model(records, std::as_const(tokens).view());
+    const auto loss = cross_entropy(records, logits, std::as_const(targets).view(), &outcome);
+    const auto& gradient = records.gradient(loss);
+    tensor<float> all({gradient.size()});
+    std::copy(gradient.begin(), gradient.end(), all.begin());
+    return {outcome.loss, all};
+}
+
+/// Losses of some steps of training.
+template <class X, class Backend>
+std::vector<double> losses(Backend backend) {
+    const fprnn::models::sequence_model model(fprnn::models::fp_rnn<2>(),
+                                              {.vocabulary = 3, .classes = 3, .d_model = 8, .d_inner = 8, .d_state = 4},
+                                              {.length = 1, .tolerance = 1e-5, .ell_max = 200});
+    const fprnn::word_problem data{.group = fprnn::finite_group("Z3"), .seed = {3}};
+    auto theta = model.template init<float>(fprnn::seed{1});
+    std::vector<double> all;
+    const auto observe = [&](const fprnn::training_step& s) {
+        all.push_back(s.loss);
+        return true;
+    };
+    fprnn::train(model, theta, {.batch = 16, .length = 3, .steps = 25, .optimiser = {.learning_rate = 0.02}}, data,
+                 observe, backend, fprnn::sequences_as<X>{});
+    return all;
+}
+
+inline void check_training() {
+    const auto [expected_loss, expected] = loss_and_gradient<float>(fprnn::default_backend());
+    const auto [loss, gradient] = loss_and_gradient<cuda::bf16>(cuda::device());
+    CHECK(std::abs(loss - expected_loss) <= 0.01 * expected_loss);
+    CHECK(gpu::distance(gradient, expected) <= 2e-2);
+    const auto wide = losses<float>(fprnn::default_backend()), narrow = losses<cuda::bf16>(cuda::device());
+    REQUIRE(narrow.size() == wide.size());
+    CHECK(wide.back() < 0.7 * wide.front());
+    for (std::size_t i = 0; i < wide.size(); ++i) CHECK(std::abs(narrow[i] - wide[i]) <= 0.05 * wide.front());
 }
 
 }  // namespace bf16_layers

@@ -18,7 +18,7 @@ namespace host {
 /// What the threads of a team share.
 struct crew {
     struct alignas(16) term {
-        unsigned char bytes[96];
+        unsigned char bytes[512];
     };
 
     crew(int number, int of_block, std::size_t shared_bytes)
@@ -76,7 +76,8 @@ public:
 private:
     template <class T, class Operation>
     T combine(T x, Operation operation, int first, int last) const {
-        static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(crew::term));
+        static_assert(std::is_trivially_copyable_v<T> && sizeof(T) <= sizeof(crew::term),
+                      "reduce and scan: a term has more bytes than crew::term; make that larger");
         const auto at = [&](int i) { return crew_->terms[static_cast<std::size_t>(i)].bytes; };
         std::memcpy(at(rank_), &x, sizeof x);
         barrier();

@@ -129,7 +129,9 @@ TEST_CASE("cuda model: the loss leaves out what is not counted, on several threa
     fake::state = {};
     fake::state.guarded = true;
     host::threads = {.of_row = 3, .rows = 2, .of_grid = 2};
-    const auto logits = gpu::random<double>({2, 3, 5}, 1);
+    auto logits = gpu::random<double>({2, 3, 5}, 1);
+    logits(0, 2, 1) = logits(0, 2, 4) = 9;  // the first of the largest is not the target,
+    logits(1, 0, 2) = logits(1, 0, 3) = 9;  // and it is
     const tensor<std::int32_t> targets({2, 3}, {0, fprnn::ignored_target, 4, 2, 2, fprnn::ignored_target});
     tensor<double> expected_bar({2, 3, 5});
     const auto expected = fprnn::cross_entropy(logits, targets.view(), expected_bar.view());
@@ -142,6 +144,8 @@ TEST_CASE("cuda model: the loss leaves out what is not counted, on several threa
         CHECK(got.loss == expected.loss);
         CHECK(got.tokens == 4);
         CHECK(got.answers == expected.answers);
+        CHECK(got.answers[2] == fprnn::answer::wrong);
+        CHECK(got.answers[3] == fprnn::answer::right);
         const auto here = cuda::copy_to_host(bar);
         for (index i = 0; i < here.size(); ++i) CHECK(std::abs(here[i] - expected_bar[i]) <= 1e-15);
     }

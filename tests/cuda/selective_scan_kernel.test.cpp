@@ -68,7 +68,7 @@ struct problem {
     template <int Threads, int Most, int Items>
     void check_time_major() const {
         using namespace fprnn::chain;
-        using fprnn::body::operand;
+        using fprnn::kernel::operand;
         const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), u_ = time_major(u),
                    z_ = time_major(gate);
         tensor<T> y(u.shape()), result(u.shape()), H = carry, A = omega;
@@ -77,11 +77,11 @@ struct problem {
         s.A = A.data(), s.delta = delta_.data(), s.b = b_.data(), s.c = c_.data(), s.u = u_.data();
         s.carry_in = s.carry_out = H.data(), s.y = y.data();
 
-        using softplus = fprnn::body::chain_of_scan<apply<softplus_function, argument<0>>, T, operand::rows>;
-        using gated_sum = fprnn::body::chain_of_scan<
+        using softplus = fprnn::kernel::chain_of_scan<apply<softplus_function, argument<0>>, T, operand::rows>;
+        using gated_sum = fprnn::kernel::chain_of_scan<
             multiply<apply<silu_function, argument<0>>, add<argument<1>, multiply<argument<2>, argument<3>>>>, T,
             operand::rows, operand::scan, operand::vector, operand::input>;
-        using nothing = fprnn::body::no_chain<T>;
+        using nothing = fprnn::kernel::no_chain<T>;
         const fprnn::strided<const T> rows{delta_.data(), D};
         const softplus step{{rows}, {}, false};
         const gated_sum behind{{{{z_.data(), D}, {y.data(), D}, {skip.data(), 0}, {u_.data(), D}}}, {result.data(), D}};

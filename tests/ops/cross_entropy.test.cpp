@@ -50,6 +50,13 @@ TEST_CASE("cross_entropy: the mean of −log softmax over the targets that count
     }
 }
 
+TEST_CASE("cross_entropy: of several largest logits the first is the answer") {
+    const tensor<double> logits({1, 3, 4}, {1, 2, 2, 0, 1, 2, 2, 0, 3, 3, 3, 3});
+    const tensor<std::int32_t> targets({1, 3}, {1, 2, 3});
+    for (const auto& r : {fprnn::cross_entropy(logits, targets), fprnn::cross_entropy(logits, targets, {}, eigen(2))})
+        CHECK(r.answers == std::vector{answer::right, answer::wrong, answer::wrong});
+}
+
 TEST_CASE("cross_entropy: gradients agree with central differences; fused and accumulating adjoint agree") {
     for (const shape& s : checks::odd_sizes()) {
         auto logits = random<double>(s, 1);

@@ -50,19 +50,21 @@ selective_scan_arguments<T> arguments_of(index n, const Body& scan) {
     return s;
 }
 template <class T>
-bool is_dense(index, const body::no_chain<T>&) {
+bool rows_are_dense(index, const kernel::no_chain<T>&) {
     return true;
 }
-template <class F, class T, body::operand... From>
-bool is_dense(index channels, const body::chain_of_scan<F, T, From...>& chain) {
-    std::size_t k = 0;
-    return chain.to.stride == channels && ((chain.a[k++].stride == channels || From != body::operand::rows) && ...);
+template <class F, class T, kernel::operand... From>
+bool rows_are_dense(index channels, const kernel::chain_of_scan<F, T, From...>& chain) {
+    const bool in_rows[] = {From == kernel::operand::rows...};
+    bool dense = chain.to.stride == channels;
+    for (std::size_t k = 0; k < sizeof...(From); ++k) dense = dense && (!in_rows[k] || chain.a[k].stride == channels);
+    return dense;
 }
 template <class T, class Step, class Behind>
 bool start_kernel(const device& d, index n, const body::selective_scan<T, Step, Behind>& scan) {
     const index N = scan.shape.states, D = scan.shape.channels;
     if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != N * D || N > max_states<T> ||
-        !is_dense(D, scan.step) || !is_dense(D, scan.behind))
+        !rows_are_dense(D, scan.step) || !rows_are_dense(D, scan.behind))
         return false;
     selective_scan_sequences<T, T> s{arguments_of<T>(n, scan)};
     s.u = scan.u.data, s.y = scan.y.data;
@@ -148,10 +150,10 @@ private:
     allocation memory_;
 };
 
-template <class T>
+template <class T, class X>
 struct fill_row {
     index channels;
-    T* to;
+    X* to;
     T value;
 
     template <class Team>
@@ -286,7 +288,9 @@ inline void device::copy(index n, const std::type_identity_t<T>* from, T* to) co
 template <class T>
 inline void device::fill(index n, T* to, std::type_identity_t<T> value) const {
     if (n == 0) return;
-    if (value != T(0) || recording()) return row<T>(detail::fill_row<T>{n, to, value});
+    using S = computed_in<T>;
+    const S number = static_cast<S>(value);
+    if (number != S(0) || recording()) return row<S>(detail::fill_row<S, T>{n, to, number});
     clear(to, checked_product(n, sizeof(T), "cuda: fill"));
 }
 template <class T>

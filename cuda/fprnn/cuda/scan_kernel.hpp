@@ -67,8 +67,8 @@ struct later_after_earlier {
     }
 };
 
-/// The maps of a tile's threads, column by column, in shared memory, where after each line one place stays free: so neither threads of a
-/// row nor those of a column wait for a bank.
+/// The maps of a tile's threads, column by column, in shared memory, where after each line one place stays free: so maps of 8 bytes, and of 16
+/// where a tile has 32 columns, are read and written by rows and by columns without waiting for a bank.
 template <class S>
 struct column_maps {
     static constexpr int line = sizeof(affine<S>) < 128 ? 128 / sizeof(affine<S>) : 1;

@@ -2,8 +2,8 @@
 
 #include <fprnn/cuda/team.hpp>
 #include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/scan_chain.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
-#include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <algorithm>
 
@@ -30,8 +30,8 @@ struct selective_scan_sequences : selective_scan_arguments<T> {
     using number = T;
     using state = S;
     static constexpr bool is_adjoint = false, has_chains = false;
-    using step_chain = body::no_chain<T>;
-    using chain_behind = body::no_chain<T>;
+    using step_chain = kernel::no_chain<T>;
+    using chain_behind = kernel::no_chain<T>;
     T *y = nullptr, *carry_out = nullptr;
 };
 

@@ -16,27 +16,27 @@ namespace fprnn::cuda {
 
 namespace detail {
 
-template <class T>
+template <class T, class X>
 struct embedding_row {
     index channels;
     const T* table;
     const std::int32_t* tokens;
-    T* y;
+    X* y;
 
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
         const T* from = table + tokens[r] * channels;
-        T* to = y + r * channels;
+        X* to = y + r * channels;
         Team::each(channels, [&](auto lane) { lane.store(to, lane.load(from)); });
     }
 };
 
 /// A row of the table receives from the tokens that it stood for: those at the positions places[first[v]], …, in their order.
-template <class T>
+template <class T, class X>
 struct embedding_back_row {
     index channels;
     const index *first, *places;
-    const T* y_bar;
+    const X* y_bar;
     T* table_bar;
 
     template <class Team>
@@ -51,20 +51,20 @@ struct embedding_back_row {
 };
 
 /// Of token r the loss in nats, what its largest logit says, and its part of the gradient where that is asked for.
-template <class T>
+template <class T, class X>
 struct cross_entropy_row {
     index classes;
-    const T* logits;
+    const X* logits;
     const std::int32_t* targets;
     T scale;
-    T* bar;
+    X* bar;
     double* loss;
     answer* answers;
 
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
-        const T* x = logits + r * classes;
-        T* to = bar ? bar + r * classes : nullptr;
+        const X* x = logits + r * classes;
+        X* to = bar ? bar + r * classes : nullptr;
         const std::int32_t target = targets[r];
         if (target == ignored_target) {
             if (to) Team::each(classes, [&](auto lane) { lane.store(to, T(0)); });
@@ -76,8 +76,11 @@ struct cross_entropy_row {
         }
         const auto m = fprnn::detail::measure_softmax<Team>(classes, x);
         Team::once([&] {
-            loss[r] = ::log(static_cast<double>(m.sum)) - static_cast<double>(x[target] - m.largest);
-            answers[r] = x[target] == m.largest ? answer::right : answer::wrong;
+            const T of_target = static_cast<T>(x[target]);
+            loss[r] = ::log(static_cast<double>(m.sum)) - static_cast<double>(of_target - m.largest);
+            bool right = of_target == m.largest;
+            for (std::int32_t v = 0; right && v < target; ++v) right = static_cast<T>(x[v]) != m.largest;
+            answers[r] = right ? answer::right : answer::wrong;
         });
         if (to) fprnn::detail::softmax_slope<Team>(classes, x, m, target, scale, true, to);
     }
@@ -93,20 +96,20 @@ numbers<T> upload(const device& d, view<const T> x) {
 
 }  // namespace detail
 
-/// As fprnn::embedding: y[b,t] = table[tokens[b,t]], table and y on the device.
-template <class T>
-void embedding(view<const T> table, view<const std::int32_t> tokens, view<T> y, device& d) {
+/// As fprnn::embedding: y[b,t] = table[tokens[b,t]], table and y on the device; y may be stored as what is computed in T.
+template <class T, class X>
+void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, device& d) {
     fprnn::detail::require_rank("embedding", "table", table.shape(), 2, "[V,D]");
     const index V = table.shape()[0], D = table.shape()[1];
     fprnn::detail::require_tokens("embedding", tokens, V);
     fprnn::detail::require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
     auto there = detail::upload(d, tokens);
-    d.rows<T>(tokens.size(), detail::embedding_row<T>{D, table.data(), there.data(), y.data()});
+    d.rows<T>(tokens.size(), detail::embedding_row<T, X>{D, table.data(), there.data(), y.data()});
 }
 
 /// As fprnn::embedding_back. The host says which tokens a row of the table stood for.
-template <class T>
-void embedding_back(view<const std::int32_t> tokens, view<const T> y_bar, view<T> table_bar, device& d) {
+template <class T, class X>
+void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, device& d) {
     fprnn::detail::require_rank("embedding_back", "table_bar", table_bar.shape(), 2, "[V,D]");
     const index V = table_bar.shape()[0], D = table_bar.shape()[1];
     fprnn::detail::require_tokens("embedding_back", tokens, V);
@@ -118,12 +121,13 @@ void embedding_back(view<const std::int32_t> tokens, view<const T> y_bar, view<T
     std::vector<index> next(first, places);
     for (index i = 0; i < tokens.size(); ++i) places[next[static_cast<std::size_t>(tokens[i])]++] = i;
     auto there = detail::upload(d, std::as_const(lists).view());
-    d.rows<T>(V, detail::embedding_back_row<T>{D, there.data(), there.data() + V + 1, y_bar.data(), table_bar.data()});
+    d.rows<T>(V,
+              detail::embedding_back_row<T, X>{D, there.data(), there.data() + V + 1, y_bar.data(), table_bar.data()});
 }
 
 /// As fprnn::cross_entropy, logits and logits_bar on the device.
-template <class T>
-void cross_entropy(std::type_identity_t<view<const T>> logits, view<const std::int32_t> targets, view<T> logits_bar,
+template <class T, class X>
+void cross_entropy(std::type_identity_t<view<const X>> logits, view<const std::int32_t> targets, view<X> logits_bar,
                    device& d, cross_entropy_result<T>& result) {
     result.loss = 0;
     result.tokens = fprnn::detail::require_targets("cross_entropy", logits, targets);
@@ -133,8 +137,8 @@ void cross_entropy(std::type_identity_t<view<const T>> logits, view<const std::i
     detail::numbers<double> loss(d, n);
     detail::numbers<answer> answers(d, n);
     const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
-    d.rows<T>(n, detail::cross_entropy_row<T>{logits.shape()[2], logits.data(), there.data(), scale, logits_bar.data(),
-                                              loss.data(), answers.data()});
+    d.rows<T>(n, detail::cross_entropy_row<T, X>{logits.shape()[2], logits.data(), there.data(), scale,
+                                                 logits_bar.data(), loss.data(), answers.data()});
     const auto nats = d.seen(n, static_cast<const double*>(loss.data()));
     const auto said = d.seen(n, static_cast<const answer*>(answers.data()));
     result.answers.assign(said.begin(), said.end());

@@ -113,6 +113,15 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
     Team::once(nothing);
 };
 
+/// Whether a machine stores sequences as X whose numbers are T: as themselves, and on a device in a shorter type.
+template <class X, class T, class Backend>
+consteval bool may_store() {
+    if constexpr (requires { typename Backend::template computed_in<X>; })
+        return std::is_same_v<typename Backend::template computed_in<X>, T>;
+    else
+        return std::is_same_v<X, T>;
+}
+
 /// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on
 /// the number of threads nor on the other sequences of the batch, because every product has the same number of rows and
 /// every tile is processed in one fixed order. A machine without `tile` takes a whole batch at a time.

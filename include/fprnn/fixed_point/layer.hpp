@@ -33,14 +33,6 @@ public:
     static constexpr bool has_fixed_point = engine::has_fixed_point<program>;
     template <class T, class Backend, class X = T>
     using solution_on = solution<T, typename Backend::template array<X>, typename Backend::template array<T>>;
-    /// Sequences may be stored as X where numbers are T: as themselves, and on a device in a shorter type.
-    template <class X, class T, class Backend>
-    static consteval bool may_store() {
-        if constexpr (requires { typename Backend::template computed_in<X>; })
-            return std::is_same_v<typename Backend::template computed_in<X>, T>;
-        else
-            return std::is_same_v<X, T>;
-    }
 
     chunked schedule;
     fprnn::adjoint adjoint;
@@ -236,21 +228,22 @@ public:
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
     /// `how`, when given, receives the convergence of the solve, in the memory that it has; the value stays on the tape.
-    template <class T, backend_for<T> Backend>
-    variable operator()(tape<T, Backend>& t, const dims& size, const std::string& prefix, variable x,
-                        same<solution_on<T, Backend>>* how = nullptr) const {
-        auto& kept = t.template keep<tape_record<T, Backend>>();
+    template <class T, backend_for<T> Backend, class X>
+    variable operator()(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x,
+                        same<solution_on<T, Backend, X>>* how = nullptr) const {
+        auto& kept = t.template keep<tape_record<T, Backend, X>>();
         if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
         kept.prefix = prefix;
-        solution_on<T, Backend>& result = how ? *how : kept.unobserved;
+        solution_on<T, Backend, X>& result = how ? *how : kept.unobserved;
         result.adjoint.reset();
         if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
         result.value = t.make({0});
-        run<T>(size, t.parameters_there().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept, result);
+        run<T, Backend, X>(size, t.parameters_there().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept,
+                           result);
         if (how) how->adjoint = kept.adjoint_convergence;
-        return t.record(std::move(result.value), [me = *this, &kept, x](tape<T, Backend>& tp, variable self) {
-            me.template back<T>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
-                                tp.parameter_bar_data() + kept.offset, tp.backend());
+        return t.record(std::move(result.value), [me = *this, &kept, x](tape<T, Backend, X>& tp, variable self) {
+            me.template back<T, Backend, X>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(),
+                                            tp.bar(x).view(), tp.parameter_bar_data() + kept.offset, tp.backend());
             kept.kept.reset();  // for the next step, which begins with the pool as this one did
         });
     }
@@ -287,11 +280,11 @@ private:
     using tile_frame = frame<program, T, Backend>;
 
     /// What a tape keeps from step to step.
-    template <class T, class Backend>
+    template <class T, class Backend, class X>
     struct tape_record : record<T, Backend> {
         std::string prefix;
-        index offset = 0;                    ///< of the parameters in the tape's tree
-        solution_on<T, Backend> unobserved;  ///< where nobody asks for it
+        index offset = 0;                       ///< of the parameters in the tape's tree
+        solution_on<T, Backend, X> unobserved;  ///< where nobody asks for it
     };
 
     static parameter_layout lay_out_parameters(const dims& size) {

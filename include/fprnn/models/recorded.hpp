@@ -25,12 +25,12 @@ struct cross_entropy_record {
     cross_entropy_result<T> unobserved;
 };
 
-template <class T>
+template <class T, class X>
 struct add_scaled {
     index channels;
     T by;
-    const T* from;
-    T* to;
+    const X* from;
+    X* to;
 
     template <class Team>
     FPRNN_BOTH void row(index, index) const {
@@ -40,8 +40,8 @@ struct add_scaled {
 }  // namespace detail
 
 /// Rows of the parameter `table` [V,D]; `tokens` [B,T] is copied.
-template <class T, backend_for<T> Backend>
-variable embedding(tape<T, Backend>& t, const std::string& table, view<const std::int32_t> tokens) {
+template <class T, backend_for<T> Backend, class X>
+variable embedding(tape<T, Backend, X>& t, const std::string& table, view<const std::int32_t> tokens) {
     auto& kept = t.template keep<detail::embedding_record>();
     kept.tokens.assign(tokens.begin(), tokens.end());
     kept.extents = tokens.shape();
@@ -50,27 +50,27 @@ variable embedding(tape<T, Backend>& t, const std::string& table, view<const std
     kept.rows = rows.shape();
     auto y = t.make({tokens.shape()[0], tokens.shape()[1], rows.shape().back()});
     embedding(t.parameters_there()(rows), tokens, y.view(), t.backend());
-    return t.record(std::move(y), [&kept](tape<T, Backend>& tp, variable self) {
+    return t.record(std::move(y), [&kept](tape<T, Backend, X>& tp, variable self) {
         embedding_back({kept.tokens.data(), kept.extents}, std::as_const(tp.bar(self)).view(),
                        view<T>(tp.parameter_bar_data() + kept.offset, kept.rows), tp.backend());
     });
 }
 
 /// The mean cross-entropy of logits [B,T,V]; `result`, when given, receives the rest.
-template <class T, backend_for<T> Backend>
-variable cross_entropy(tape<T, Backend>& t, variable logits, view<const std::int32_t> targets,
+template <class T, backend_for<T> Backend, class X>
+variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::int32_t> targets,
                        cross_entropy_result<T>* result = nullptr) {
-    auto& kept = t.template keep<detail::cross_entropy_record<T, typename tape<T, Backend>::array>>();
+    auto& kept = t.template keep<detail::cross_entropy_record<T, typename tape<T, Backend, X>::array>>();
     t.backend().assign(kept.logits_bar, t.value(logits).shape());
     cross_entropy_result<T>& r = result ? *result : kept.unobserved;
     cross_entropy(t.value(logits).view(), targets, kept.logits_bar.view(), t.backend(), r);
     auto loss = t.make({1});
-    t.backend().fill(1, loss.data(), static_cast<T>(r.loss));
-    return t.record(std::move(loss), [&kept, logits](tape<T, Backend>& tp, variable self) {
-        const T scale = tp.backend().seen(1, std::as_const(tp.bar(self)).data())[0];
+    t.backend().fill(1, loss.data(), static_cast<X>(static_cast<T>(r.loss)));
+    return t.record(std::move(loss), [&kept, logits](tape<T, Backend, X>& tp, variable self) {
+        const T scale = static_cast<T>(tp.backend().seen(1, std::as_const(tp.bar(self)).data())[0]);
         auto& bar = tp.bar(logits);
         tp.backend().template row<T>(
-            detail::add_scaled<T>{bar.size(), scale, std::as_const(kept.logits_bar).data(), bar.data()});
+            detail::add_scaled<T, X>{bar.size(), scale, std::as_const(kept.logits_bar).data(), bar.data()});
     });
 }
 

@@ -51,8 +51,9 @@ public:
     /// An argument that converts instead of deducing.
     template <class A>
     using same = std::type_identity_t<A>;
-    template <class T, class Backend>
-    using solutions = std::vector<solution<T, typename Backend::template array<T>>>;
+    template <class T, class Backend, class X = T>
+    using solutions =
+        std::vector<solution<T, typename Backend::template array<X>, typename Backend::template array<T>>>;
 
     layer<Block> block;
     head_layer head{head_expression()};
@@ -74,9 +75,9 @@ public:
     }
 
     /// Logits [B,T,classes] on the tape. `how`, when given, receives the convergence of every block.
-    template <class T, backend_for<T> Backend>
-    variable operator()(tape<T, Backend>& t, view<const std::int32_t> tokens,
-                        solutions<T, Backend>* how = nullptr) const {
+    template <class T, backend_for<T> Backend, class X>
+    variable operator()(tape<T, Backend, X>& t, view<const std::int32_t> tokens,
+                        same<solutions<T, Backend, X>>* how = nullptr) const {
         if (how) how->resize(static_cast<std::size_t>(size.layers));
         variable x = embedding(t, "embedding", tokens);
         for (int i = 0; i < size.layers; ++i)

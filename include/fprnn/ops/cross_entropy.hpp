@@ -3,8 +3,10 @@
 #include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/rows.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 namespace fprnn {
@@ -12,7 +14,7 @@ namespace fprnn {
 /// A target that is not counted.
 inline constexpr std::int32_t ignored_target = -1;
 
-/// What a token's largest logit says of its target.
+/// What a token's largest logit, the first of them, says of its target.
 enum class answer : std::uint8_t { wrong, right, ignored };
 
 /// Mean of −log softmax(logits)[target] over the tokens that count, and what else a loss pass knows.
@@ -48,18 +50,19 @@ template <class T>
 struct softmax_row {
     T largest, sum;
 };
-template <class Team, class T>
-FPRNN_BOTH softmax_row<T> measure_softmax(index V, const T* x) {
+template <class Team, class X>
+FPRNN_BOTH auto measure_softmax(index V, const X* x) {
     using math::exp;
-    const T largest = Team::max(V, [&](auto lane) { return lane.load(x); });
-    return {largest, Team::template sum<1>(V, [&](auto lane) {
-                return small_array{exp(lane.load(x) - decltype(lane.load(x))(largest))};
-            })[0]};
+    const auto largest = Team::max(V, [&](auto lane) { return lane.load(x); });
+    return softmax_row<std::remove_const_t<decltype(largest)>>{
+        largest, Team::template sum<1>(V, [&](auto lane) {
+            return small_array{exp(lane.load(x) - decltype(lane.load(x))(largest))};
+        })[0]};
 }
 /// scale · (softmax(x) − one-hot(target)), stored in or added to `bar`.
-template <class Team, class T>
-FPRNN_BOTH void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_t target, T scale, bool overwrite,
-                              T* bar) {
+template <class Team, class T, class X>
+FPRNN_BOTH void softmax_slope(index V, const X* x, softmax_row<T> m, std::int32_t target, T scale, bool overwrite,
+                              X* bar) {
     using math::exp;
     const T factor = scale / m.sum;
     Team::each(V, [&](auto lane) {
@@ -70,7 +73,7 @@ FPRNN_BOTH void softmax_slope(index V, const T* x, softmax_row<T> m, std::int32_
         else
             lane.add(bar, slope);
     });
-    Team::once([&] { bar[target] -= scale; });
+    Team::once([&] { bar[target] = static_cast<X>(static_cast<T>(bar[target]) - scale); });
 }
 
 }  // namespace detail
@@ -102,9 +105,10 @@ void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> 
                 continue;
             }
             const auto m = detail::measure_softmax<team>(V, x);
-            const T target = x[targets[i]];
-            loss += std::log(static_cast<double>(m.sum)) - static_cast<double>(target - m.largest);
-            result.answers[static_cast<std::size_t>(i)] = target == m.largest ? answer::right : answer::wrong;
+            const T* target = x + targets[i];
+            loss += std::log(static_cast<double>(m.sum)) - static_cast<double>(*target - m.largest);
+            const bool right = *target == m.largest && std::find(x, target, m.largest) == target;
+            result.answers[static_cast<std::size_t>(i)] = right ? answer::right : answer::wrong;
             if (bar) detail::softmax_slope<team>(V, x, m, targets[i], scale, true, bar);
         }
     });

@@ -31,11 +31,15 @@ struct variable {
 ///     }
 ///
 /// where every step finds the memory of the one before: on the host, records of the same operations and shapes allocate nothing.
-template <class T, backend_for<T> Backend = default_backend>
+///
+/// Values and their cotangents are stored as X, by default as what parameters are, T.
+template <class T, backend_for<T> Backend = default_backend, class X = T>
 class tape {
+    static_assert(may_store<X, T, Backend>(), "tape: the backend does not store sequences of T as X");
+
 public:
     /// What values and cotangents are in.
-    using array = typename Backend::template array<T>;
+    using array = typename Backend::template array<X>;
 
     /// `theta` must outlive the tape and keep its values until the gradient has been taken; a backend with memory of its own has a
     /// copy, made here and by clear().
@@ -131,7 +135,7 @@ public:
     void back(variable loss) {
         require(value(loss).size() == 1, "tape.gradient",
                 [&] { return "the loss must be one number, got " + value(loss).shape().to_string(); });
-        backend_.fill(1, bar(loss).data(), T(1));
+        backend_.fill(1, bar(loss).data(), X(1));
         for (std::size_t i = used_; i-- > 0;) {
             place& p = places_[i];
             if (!p.back) continue;

@@ -56,10 +56,16 @@ struct training_result {
     std::string message;  ///< names step and parameter when something was not finite
 };
 
+/// How a training stores sequences, forward and back: as X. The default is what its parameters are; a device may have a shorter type,
+/// sequences_as<cuda::bf16>.
+template <class X>
+struct sequences_as {};
+
 namespace detail {
-template <class T, class Model, class Sample, class Observe, backend_for<T> Backend>
+template <class X, class T, class Model, class Sample, class Observe, backend_for<T> Backend>
 training_result train(const Model& model, parameter_tree<T>& trained, training_memory<T>& remembered,
                       const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
+    static_assert(may_store<X, T, Backend>(), "train: the backend does not store sequences as sequences_as says");
     static_assert(is_sampler<Sample>,
                   "train: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
                   "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
@@ -84,8 +90,8 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
     };
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
     tensor<std::int32_t> tokens, targets;
-    tape<T, Backend> records(theta, updates.there, backend);
-    std::vector<solution<T, typename Backend::template array<T>>> how;
+    tape<T, Backend, X> records(theta, updates.there, backend);
+    std::vector<solution<T, typename Backend::template array<X>, typename Backend::template array<T>>> how;
     cross_entropy_result<T> outcome;
     summary_scratch scratch;
     std::vector<const convergence*> adjoints;
@@ -195,12 +201,12 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 ///
 /// On a backend with memory of its own theta stays there until the training ends, well or with numbers that are not finite; an observer that
 /// wants it earlier calls the step's fetch(). After an exception theta is what was fetched last.
-template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend>
+template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend, class X = T>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
-                      Observe&& observe, Backend backend = Backend{}) {
+                      Observe&& observe, Backend backend = Backend{}, sequences_as<X> = {}) {
     options.validate();
     training_memory<T> memory(theta, options);
-    return detail::train(model, theta, memory, options, sample, observe, backend);
+    return detail::train<X>(model, theta, memory, options, sample, observe, backend);
 }
 
 /// Goes on from `state`, in place: with equal options, the run is to the bit the one that was never interrupted. Whenever
@@ -214,10 +220,10 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
 ///     });
 ///
 /// argument_error when the state cannot be one of these options; std::bad_alloc when there is no memory.
-template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend>
+template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend, class X = T>
 training_result train(const Model& model, training_state<T>& state, const training_options& options, Sample&& sample,
-                      Observe&& observe, Backend backend = Backend{}) {
-    return detail::train(model, state.theta, state, options, sample, observe, backend);
+                      Observe&& observe, Backend backend = Backend{}, sequences_as<X> = {}) {
+    return detail::train<X>(model, state.theta, state, options, sample, observe, backend);
 }
 
 }  // namespace fprnn

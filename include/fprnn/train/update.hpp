@@ -92,13 +92,15 @@ public:
 
     void remember() { memory.last_good = theta; }
     /// The norm of the tape's gradient, which is clipped; the name of a parameter instead whose gradient is not finite.
-    std::optional<std::string> measure(tape<T, Backend>& t, double max_norm, double& norm) {
+    template <class X>
+    std::optional<std::string> measure(tape<T, Backend, X>& t, double max_norm, double& norm) {
         if (auto name = first_nonfinite(t.parameter_bars())) return name;
         norm = clip_by_global_norm(t.parameter_bars(), max_norm);
         return std::nullopt;
     }
     /// The name of a parameter that is not finite afterwards.
-    std::optional<std::string> step(tape<T, Backend>& t, double learning_rate) {
+    template <class X>
+    std::optional<std::string> step(tape<T, Backend, X>& t, double learning_rate) {
         memory.optimiser.step(theta, t.parameter_bars(), learning_rate);
         return first_nonfinite(theta);
     }
@@ -137,7 +139,8 @@ public:
     }
 
     void remember() { on_.copy(n_, there.data(), last_good_.data()); }
-    std::optional<std::string> measure(tape<T, Backend>& t, double max_norm, double& norm) {
+    template <class X>
+    std::optional<std::string> measure(tape<T, Backend, X>& t, double max_norm, double& norm) {
         const body::stretches all{n_};
         on_.template rows<T>(all.rows(), body::squares<T>{all, t.parameter_bar_data(), per_stretch_.data()});
         const auto sums = on_.seen(all.rows(), per_stretch_.data());
@@ -154,7 +157,8 @@ public:
         clip_ = norm > max_norm && std::isfinite(norm) ? static_cast<T>(max_norm / norm) : T(1);
         return std::nullopt;
     }
-    std::optional<std::string> step(tape<T, Backend>& t, double learning_rate) {
+    template <class X>
+    std::optional<std::string> step(tape<T, Backend, X>& t, double learning_rate) {
         const adamw_step<T> update = memory.optimiser.next(learning_rate);
         const T* gradient = t.parameter_bar_data();
         index stretches = 0;

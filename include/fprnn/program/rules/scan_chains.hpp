@@ -1,9 +1,10 @@
 #pragma once
 
+#include <fprnn/ops/scan_chain.hpp>
 #include <fprnn/program/frame.hpp>
-#include <fprnn/program/selective_scan_bodies.hpp>
 
 #include <concepts>
+#include <cstddef>
 #include <type_traits>
 
 /// Elementwise chains that a device evaluates where it scans: what Δ is made of before a selective scan, softplus say, and one chain of its
@@ -12,8 +13,8 @@ namespace fprnn {
 
 namespace detail {
 
-/// Rows that a scan reads ahead for a chain, beside its own: more are not worth their registers.
-inline constexpr int most_rows_of_scan_chain = 2;
+/// Rows that a scan reads ahead for its step, and for the chain behind it beside its own: more are not worth their registers.
+inline constexpr int most_rows_of_step = 1, most_rows_behind = 2;
 
 template <class E>
 struct operands_of_scan {
@@ -30,10 +31,10 @@ inline constexpr bool is_selective_scan = !std::is_void_v<typename operands_of_s
 
 /// Where a device has E when it scans.
 template <class Scan, class E>
-consteval body::operand operand_of() {
-    if (std::same_as<E, Scan>) return body::operand::scan;
-    if (std::same_as<E, typename operands_of_scan<Scan>::input>) return body::operand::input;
-    return rule<E>::broadcast ? body::operand::vector : body::operand::rows;
+consteval kernel::operand operand_of() {
+    if (std::same_as<E, Scan>) return kernel::operand::scan;
+    if (std::same_as<E, typename operands_of_scan<Scan>::input>) return kernel::operand::input;
+    return rule<E>::broadcast ? kernel::operand::vector : kernel::operand::rows;
 }
 
 /// Whether E has been evaluated when Scan is.
@@ -42,14 +43,15 @@ inline constexpr bool is_before = rule<E>::broadcast || E::depends < Scan::depen
                                   (E::depends == Scan::depends &&
                                    Program::template slot<E> < Program::template slot<Scan>);
 
-template <class Program, class Scan, class... A>
+template <class Program, class Scan, int Most, class... A>
 consteval bool are_at_hand(type_list<A...>) {
     return ((std::same_as<A, Scan> || is_before<Program, Scan, A>)&&...) &&
-           (0 + ... + (operand_of<Scan, A>() == body::operand::rows ? 1 : 0)) <= most_rows_of_scan_chain;
+           (0 + ... + (operand_of<Scan, A>() == kernel::operand::rows ? 1 : 0)) <= Most;
 }
+/// How often E is an operand.
 template <class E, class... Nodes>
-consteval int readers(type_list<Nodes...>) {
-    return (0 + ... + (contains<typename needs<Nodes>::type, E> ? 1 : 0));
+consteval std::size_t reads(type_list<Nodes...>) {
+    return (0 + ... + occurrences<typename needs<Nodes>::type, E>);
 }
 
 /// Whether E is evaluated as often as Scan, but for chunks of one token, where scans are opened.
@@ -62,8 +64,8 @@ inline constexpr bool may_precede = false;
 template <class Program, class Scan, template <class...> class G, class... E>
 inline constexpr bool may_precede<Program, Scan, elementwise_node<G, E...>> = [] {
     using node = elementwise_node<G, E...>;
-    return as_often<node, Scan> && readers<node>(typename Program::nodes{}) == 1 &&
-           are_at_hand<Program, Scan>(chain_arguments<node>{});
+    return as_often<node, Scan> && reads<node>(typename Program::nodes{}) == 1 &&
+           are_at_hand<Program, Scan, most_rows_of_step>(chain_arguments<node>{});
 }();
 
 template <class Program, class Scan, class E>
@@ -71,7 +73,8 @@ inline constexpr bool may_follow = false;
 template <class Program, class Scan, template <class...> class G, class... E>
 inline constexpr bool may_follow<Program, Scan, elementwise_node<G, E...>> = [] {
     using node = elementwise_node<G, E...>;
-    return contains<chain_arguments<node>, Scan> && are_at_hand<Program, Scan>(chain_arguments<node>{});
+    return contains<chain_arguments<node>, Scan> &&
+           are_at_hand<Program, Scan, most_rows_behind>(chain_arguments<node>{});
 }();
 
 template <class Program, class Scan, class Nodes>
@@ -85,16 +88,31 @@ struct first_behind<Program, Scan, type_list<E, Rest...>>
 
 }  // namespace detail
 
-/// The chain of a scan's values that a device evaluates with it, and that of its Δ, which nobody else reads; void where there is none.
+/// The chain of a scan's values that a device evaluates with it, or void: the first of them.
 template <class F, class Scan>
 using chain_behind =
     typename std::conditional_t<has_tiles<typename F::backend>, std::type_identity<void>,
                                 detail::first_behind<typename F::program, Scan, typename F::program::nodes>>::type;
-template <class F, class Scan>
-using chain_before = std::conditional_t<
-    !has_tiles<typename F::backend> &&
-        detail::may_precede<typename F::program, Scan, typename detail::operands_of_scan<Scan>::step>,
-    typename detail::operands_of_scan<Scan>::step, void>;
+
+namespace detail {
+
+template <class F, class E, class... S>
+consteval bool is_behind_a_scan(type_list<S...>) {
+    return ((is_selective_scan<S> && std::same_as<chain_behind<F, S>, E>) || ...);
+}
+template <class F, class Scan, class Step>
+consteval bool evaluates_step() {
+    if constexpr (has_tiles<typename F::backend>)
+        return false;
+    else
+        return may_precede<typename F::program, Scan, Step> && !is_behind_a_scan<F, Step>(typename F::program::nodes{});
+}
+
+}  // namespace detail
+
+/// The chain of its Δ, which nobody else reads or evaluates, or void.
+template <class F, class Scan, class Step = typename detail::operands_of_scan<Scan>::step>
+using chain_before = std::conditional_t<detail::evaluates_step<F, Scan, Step>(), Step, void>;
 
 namespace detail {
 
@@ -116,8 +134,8 @@ struct scan_of_chain<F, E, type_list<S, Rest...>>
 template <class Scan, class E, class F, class... A, template <class...> class Functor, class... Arguments>
 auto chain_in_scan(const F& f, index row, type_list<A...>, Functor<Arguments...>) {
     using T = typename F::scalar;
-    return body::chain_of_scan<Functor<Arguments...>, T, operand_of<Scan, A>()...>{{f.template values<A>(row)...},
-                                                                                   f.template values<E>(row)};
+    return kernel::chain_of_scan<Functor<Arguments...>, T, operand_of<Scan, A>()...>{{f.template values<A>(row)...},
+                                                                                     f.template values<E>(row)};
 }
 
 }  // namespace detail
@@ -131,7 +149,7 @@ using scan_of_chain = typename detail::scan_of_chain<F, E, typename F::program::
 template <class Scan, class E, class F>
 auto chain_in_scan(const F& f, index row) {
     if constexpr (std::is_void_v<E>) {
-        return body::no_chain<typename F::scalar>();
+        return kernel::no_chain<typename F::scalar>();
     } else {
         auto chain = detail::chain_in_scan<Scan, E>(f, row, chain_arguments<E>{}, chain_functor<E>{});
         chain.is_read = std::same_as<E, chain_behind<F, Scan>> || f.phase != pass::forward;
