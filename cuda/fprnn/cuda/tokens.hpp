@@ -75,11 +75,14 @@ struct cross_entropy_row {
             return;
         }
         const auto m = fprnn::detail::measure_softmax<Team>(classes, x);
+        const T of_target = static_cast<T>(x[target]);
+        bool right = of_target == m.largest;  // for all threads of the row
+        if (right)
+            right = Team::template sum<1>(classes, [&](auto lane) {
+                        return small_array{lane.channel < target && lane.load(x) == m.largest ? T(1) : T(0)};
+                    })[0] == T(0);
         Team::once([&] {
-            const T of_target = static_cast<T>(x[target]);
             loss[r] = ::log(static_cast<double>(m.sum)) - static_cast<double>(of_target - m.largest);
-            bool right = of_target == m.largest;
-            for (std::int32_t v = 0; right && v < target; ++v) right = static_cast<T>(x[v]) != m.largest;
             answers[r] = right ? answer::right : answer::wrong;
         });
         if (to) fprnn::detail::softmax_slope<Team>(classes, x, m, target, scale, true, to);
