@@ -128,12 +128,12 @@ std::vector<double> losses(Backend backend) {
 inline void check_training() {
     const auto [expected_loss, expected] = loss_and_gradient<float>(fprnn::default_backend());
     const auto [loss, gradient] = loss_and_gradient<cuda::bf16>(cuda::device());
-    CHECK(std::abs(loss - expected_loss) <= 0.01 * expected_loss);
-    CHECK(gpu::distance(gradient, expected) <= 2e-2);
+    CHECK(std::abs(loss - expected_loss) <= 5e-4 * expected_loss);
+    CHECK(gpu::distance(gradient, expected) <= 2e-3);
     const auto wide = losses<float>(fprnn::default_backend()), narrow = losses<cuda::bf16>(cuda::device());
     REQUIRE(narrow.size() == wide.size());
-    CHECK(wide.back() < 0.7 * wide.front());
-    for (std::size_t i = 0; i < wide.size(); ++i) CHECK(std::abs(narrow[i] - wide[i]) <= 0.05 * wide.front());
+    CHECK(wide.back() < 0.65 * wide.front());
+    for (std::size_t i = 0; i < wide.size(); ++i) CHECK(std::abs(narrow[i] - wide[i]) <= 2e-3 * wide.front());
 }
 
 }  // namespace bf16_layers
