@@ -8,7 +8,7 @@
 #include <fprnn/cuda/row.hpp>
 #include <fprnn/cuda/selective_scan.hpp>
 #include <fprnn/cuda/tensor.hpp>
-#include <fprnn/program/bodies.hpp>
+#include <fprnn/ops/bodies.hpp>
 #include <fprnn/program/rules/scan.hpp>
 #include <fprnn/program/selective_scan_bodies.hpp>
 
@@ -197,13 +197,6 @@ inline constexpr int unseen_iterations = 4;
 inline constexpr int iterations_before_a_graph = 4;
 /// Fewer are called at once.
 inline constexpr index tokens_of_a_graph = 4;
-
-template <class T>
-void device::require_here(const char* operation, const char* name, const tensor<T>& x) const {
-    require(x.where() == *this, operation, [&] {
-        return std::string(name) + " is not on the device that the call names, GPU " + std::to_string(gpu());
-    });
-}
 
 template <class Body>
 void device::for_each(index n, Body&& body) const {

@@ -162,9 +162,9 @@ public:
     template <class T>
     using row_sums = detail::row_sums<T>;
 
-    /// argument_error unless x is on this device.
-    template <class T>
-    void require_here(const char* operation, const char* name, const tensor<T>& x) const;
+    /// argument_error unless x, a tensor or its view, is on this device.
+    template <class Array>
+    void require_here(const char* operation, const char* name, const Array& x) const;
     static constexpr int threads() { return 1; }
     template <class Body>
     void for_each(index n, Body&& body) const;

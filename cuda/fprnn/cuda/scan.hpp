@@ -182,3 +182,28 @@ void scan_back(const tensor<T>& lambda, const tensor<T>& h, const tensor<T>& car
 }
 
 }  // namespace fprnn::cuda
+
+/// The same with the device named, as operations name their backend. Errors: also tensors of another device.
+namespace fprnn {
+
+template <class T>
+void scan_into(cuda::tensor<T>& h, const cuda::tensor<T>& lambda, const cuda::tensor<T>& u,
+               const cuda::tensor<T>& carry, direction way, const cuda::device& d) {
+    d.require_here("scan", "lambda", lambda);
+    cuda::scan_into(h, lambda, u, carry, way);
+}
+template <class T>
+cuda::tensor<T> scan(const cuda::tensor<T>& lambda, const cuda::tensor<T>& u, const cuda::tensor<T>& carry,
+                     direction way, const cuda::device& d) {
+    d.require_here("scan", "lambda", lambda);
+    return cuda::scan(lambda, u, carry, way);
+}
+template <update Update = update::accumulate, class T>
+void scan_back(const cuda::tensor<T>& lambda, const cuda::tensor<T>& h, const cuda::tensor<T>& carry,
+               const cuda::tensor<T>& h_bar, const cuda::tensor<T>& carry_bar, cuda::scan_cotangents<T>& into,
+               direction way, const cuda::device& d) {
+    d.require_here("scan_back", "lambda", lambda);
+    cuda::scan_back<Update>(lambda, h, carry, h_bar, carry_bar, into, way);
+}
+
+}  // namespace fprnn

@@ -161,19 +161,30 @@ selective_scan_arguments<T> require_selective_scan(const char* operation, index 
 /// Scan with a matrix state: H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,  y_t = c_tᵀ H_t, from H_{−1} = H.
 ///                                                                                        (eq. mamba, app. mamba-definition)
 /// As fprnn::selective_scan, whose numbers it has but for roundings; float, double, and bf16, whose states are float.
-/// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out; N at most 64, for double 32. Errors: shapes that
-/// do not match; more states; tensors of several devices; what CUDA says.
+/// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out; N at most 64, for double 32.
+/// selective_scan_into uses the memory of `out` when it has the shapes; H may be what it has. Errors: shapes that do not match; more states; tensors of several devices; what CUDA says.
 template <class T>
-selective_scan_value<T> selective_scan(const tensor<T>& delta, const tensor<T>& omega, const tensor<T>& b,
-                                       const tensor<T>& c, const tensor<T>& u, const tensor<T>& H = {},
-                                       const selective_scan_around<T>& around = {}) {
+void selective_scan_into(selective_scan_value<T>& out, const tensor<T>& delta, const tensor<T>& omega,
+                         const tensor<T>& b, const tensor<T>& c, const tensor<T>& u, const tensor<T>& H = {},
+                         const selective_scan_around<T>& around = {}) {
     using S = typename detail::computed_in<T>::type;
     selective_scan_sequences<T, S> s{
         detail::require_selective_scan("selective_scan", detail::max_states<S>, delta, omega, b, c, u, H, around)};
     const device& d = *u.where();
-    selective_scan_value<T> out{tensor<T>(d, u.shape()), tensor<T>(d, {s.sequences, s.states, s.channels})};
+    const auto reuse = [&](tensor<T>& x, const fprnn::shape& extents) {
+        if (x.shape() != extents || x.where() != d) x = tensor<T>(d, extents);
+    };
+    reuse(out.y, u.shape());
+    reuse(out.H, {s.sequences, s.states, s.channels});
     s.y = out.y.data(), s.carry_out = out.H.data();
     if (!out.y.empty() || !out.H.empty()) detail::selective_scan_launch(d, s);
+}
+template <class T>
+selective_scan_value<T> selective_scan(const tensor<T>& delta, const tensor<T>& omega, const tensor<T>& b,
+                                       const tensor<T>& c, const tensor<T>& u, const tensor<T>& H = {},
+                                       const selective_scan_around<T>& around = {}) {
+    selective_scan_value<T> out;
+    selective_scan_into(out, delta, omega, b, c, u, H, around);
     return out;
 }
 
@@ -250,3 +261,32 @@ void selective_scan_back(const tensor<T>& delta, const tensor<T>& omega, const t
 }
 
 }  // namespace fprnn::cuda
+
+/// The same with the device named, as operations name their backend. Errors: also tensors of another device.
+namespace fprnn {
+
+template <class T>
+void selective_scan_into(cuda::selective_scan_value<T>& out, const cuda::tensor<T>& delta, const cuda::tensor<T>& omega,
+                         const cuda::tensor<T>& b, const cuda::tensor<T>& c, const cuda::tensor<T>& u,
+                         const cuda::tensor<T>& H, const cuda::device& d) {
+    d.require_here("selective_scan", "u", u);
+    cuda::selective_scan_into(out, delta, omega, b, c, u, H);
+}
+template <class T>
+cuda::selective_scan_value<T> selective_scan(const cuda::tensor<T>& delta, const cuda::tensor<T>& omega,
+                                             const cuda::tensor<T>& b, const cuda::tensor<T>& c,
+                                             const cuda::tensor<T>& u, const cuda::tensor<T>& H,
+                                             const cuda::device& d) {
+    d.require_here("selective_scan", "u", u);
+    return cuda::selective_scan(delta, omega, b, c, u, H);
+}
+template <class T>
+void selective_scan_back(const cuda::tensor<T>& delta, const cuda::tensor<T>& omega, const cuda::tensor<T>& b,
+                         const cuda::tensor<T>& c, const cuda::tensor<T>& u, const cuda::tensor<T>& H,
+                         const cuda::tensor<T>& y_bar, const cuda::tensor<T>& H_bar,
+                         cuda::selective_scan_cotangents<T>& into, const cuda::device& d) {
+    d.require_here("selective_scan_back", "u", u);
+    cuda::selective_scan_back(delta, omega, b, c, u, H, y_bar, H_bar, into);
+}
+
+}  // namespace fprnn

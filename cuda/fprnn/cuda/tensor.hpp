@@ -4,10 +4,29 @@
 #include <fprnn/cuda/device.hpp>
 
 #include <optional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
 namespace fprnn::cuda {
+
+/// A tensor as operations take it, or none: its numbers and where they lie, while it lives. With const T it is only read.
+template <class T>
+class tensor_view : public fprnn::view<T> {
+    using owner = std::conditional_t<std::is_const_v<T>, const tensor<std::remove_const_t<T>>, tensor<T>>;
+
+public:
+    tensor_view() = default;
+    tensor_view(owner& x) : fprnn::view<T>(x.data(), x.shape()), device_(&x.where()) {}
+
+    const std::optional<device>& where() const {
+        static const std::optional<device> nowhere;
+        return device_ ? *device_ : nowhere;
+    }
+
+private:
+    const std::optional<device>* device_ = nullptr;
+};
 
 /// An owning, contiguous, row-major array on a device, which an empty one made by default has not.
 template <class T>
@@ -16,6 +35,8 @@ class tensor {
 
 public:
     using value_type = T;
+    using reads = tensor_view<const T>;
+    using writes = tensor_view<T>;
 
     tensor() = default;
     /// What has been moved from is empty, its shape too, and on no device.
@@ -87,6 +108,13 @@ fprnn::tensor<T> copy_to_host(const tensor<T>& x) {
     fprnn::tensor<T> y(x.shape());
     if (!x.empty()) detail::copy_now(*x.where(), y.data(), x.data(), x.bytes(), x.shape());
     return y;
+}
+
+template <class Array>
+void device::require_here(const char* operation, const char* name, const Array& x) const {
+    require(x.where() == *this, operation, [&] {
+        return std::string(name) + " is not on the device that the call names, GPU " + std::to_string(gpu());
+    });
 }
 
 template <class T>

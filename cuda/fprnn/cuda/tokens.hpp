@@ -89,14 +89,6 @@ struct cross_entropy_row {
     }
 };
 
-/// Numbers of the host on the device.
-template <class T>
-numbers<T> upload(const device& d, view<const T> x) {
-    numbers<T> there(d, x.size());
-    d.put(x.size(), x.data(), there.data());
-    return there;
-}
-
 }  // namespace detail
 
 /// As fprnn::embedding: y[b,t] = table[tokens[b,t]], table and y on the device; y may be stored as what is computed in T.
@@ -106,7 +98,7 @@ void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, 
     const index V = table.shape()[0], D = table.shape()[1];
     fprnn::detail::require_tokens("embedding", tokens, V);
     fprnn::detail::require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-    auto there = detail::upload(d, tokens);
+    auto there = fprnn::detail::bring(d, tokens);
     d.rows<T>(tokens.size(), detail::embedding_row<T, X>{D, table.data(), there.data(), y.data()});
 }
 
@@ -123,7 +115,7 @@ void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T
     std::partial_sum(first, places, first);
     std::vector<index> next(first, places);
     for (index i = 0; i < tokens.size(); ++i) places[next[static_cast<std::size_t>(tokens[i])]++] = i;
-    auto there = detail::upload(d, std::as_const(lists).view());
+    auto there = fprnn::detail::bring(d, std::as_const(lists).view());
     d.rows<T>(V,
               detail::embedding_back_row<T, X>{D, there.data(), there.data() + V + 1, y_bar.data(), table_bar.data()});
 }
@@ -136,7 +128,7 @@ void cross_entropy(std::type_identity_t<view<const X>> logits, view<const std::i
     result.tokens = fprnn::detail::require_targets("cross_entropy", logits, targets);
     fprnn::detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
     const index B = logits.shape()[0], tokens = logits.shape()[1], n = B * tokens;
-    auto there = detail::upload(d, targets);
+    auto there = fprnn::detail::bring(d, targets);
     detail::numbers<double> loss(d, n);
     detail::numbers<answer> answers(d, n);
     const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);

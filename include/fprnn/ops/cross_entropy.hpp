@@ -78,12 +78,34 @@ FPRNN_BOTH void softmax_slope(index V, const X* x, softmax_row<T> m, std::int32_
 
 }  // namespace detail
 
+namespace body {
+
+/// logits_bar += scale · (softmax(logits) − one-hot(target)) where the target counts.
+template <class T>
+struct cross_entropy_back {
+    index classes;
+    const T* logits;
+    const std::int32_t* targets;
+    T scale;
+    T* logits_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        if (targets[r] == ignored_target) return;
+        const T* x = logits + r * classes;
+        detail::softmax_slope<Team>(classes, x, detail::measure_softmax<Team>(classes, x), targets[r], scale, false,
+                                    logits_bar + r * classes);
+    }
+};
+
+}  // namespace body
+
 /// Softmax cross-entropy, computed from shifted logits.
 /// logits: [B,T,V]; targets: [B,T] in [0,V), or ignored_target: the mask. `logits_bar` [B,T,V], when given, is overwritten
 /// with the loss's gradient (softmax − one-hot) / tokens, for the price of one more pass. A logit that is not finite gives a
 /// loss of NaN. Errors: shapes, a target outside.
 /// Overwrites `result` in the memory that it has, or returns it.
-template <array_like A, host_memory_backend<element<A>> Backend>
+template <host_array A, host_memory_backend<element<A>> Backend>
 void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> logits_bar, Backend& backend,
                    cross_entropy_result<element<A>>& result) {
     using T = element<A>;
@@ -115,32 +137,31 @@ void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> 
     for (double l : result.sequences) result.loss += l;
     if (result.tokens) result.loss /= static_cast<double>(result.tokens);
 }
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 cross_entropy_result<element<A>> cross_entropy(const A& logits, view<const std::int32_t> targets,
                                                writes<A> logits_bar = {}, Backend backend = {}) {
+    detail::require_here(backend, "cross_entropy", detail::named{"logits", logits},
+                         detail::named{"logits_bar", logits_bar});
     cross_entropy_result<element<A>> result;
-    cross_entropy(logits, targets, logits_bar, backend, result);
+    cross_entropy(detail::read(logits), targets, detail::write(logits_bar), backend, result);
     return result;
 }
 
 /// The adjoint: logits_bar += loss_bar (softmax − one-hot) / tokens where the target counts.
 /// logits, logits_bar: [B,T,V]; targets: [B,T]; accumulates. Errors: shapes, a target outside.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void cross_entropy_back(const A& logits, view<const std::int32_t> targets, element<A> loss_bar, writes<A> logits_bar,
                         Backend backend = {}) {
     using T = element<A>;
-    using team = typename Backend::template team<T>;
     const index counted = detail::require_targets("cross_entropy_back", detail::read(logits), targets);
     detail::require_same("cross_entropy_back", "logits", logits.shape(), "logits_bar", logits_bar.shape());
+    detail::require_here(backend, "cross_entropy_back", detail::named{"logits", logits},
+                         detail::named{"logits_bar", logits_bar});
     if (counted == 0) return;
-    const index V = logits.shape()[2];
-    const T scale = loss_bar / static_cast<T>(counted);
-    detail::for_each_row(backend, targets.size(), [&](index i) {
-        if (targets[i] == ignored_target) return;
-        const T* x = logits.data() + i * V;
-        detail::softmax_slope<team>(V, x, detail::measure_softmax<team>(V, x), targets[i], scale, false,
-                                    logits_bar.data() + i * V);
-    });
+    auto there = detail::bring(backend, targets);
+    detail::each_row<T>(backend, targets.size(),
+                        body::cross_entropy_back<T>{logits.shape()[2], logits.data(), there.data(),
+                                                    loss_bar / static_cast<T>(counted), logits_bar.data()});
 }
 
 }  // namespace fprnn

@@ -218,86 +218,115 @@ FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, cons
 
 namespace fprnn {
 
+namespace body {
+
+/// y = F(a[0], …, a[K−1])
+template <class F, std::size_t K, class T>
+struct chain {
+    index channels;
+    small_array<strided<const T>, K> a;
+    strided<T> y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        fprnn::chain::row<F, Team, K, T>(channels, at(a, r), y[r]);
+    }
+};
+
+/// ā[k] += (∂F/∂a[k]) ⊙ ȳ, or = where flag k of Stores is set.
+template <class F, std::size_t K, class T, bool... Stores>
+struct chain_back {
+    index channels;
+    small_array<strided<const T>, K> a;
+    strided<const T> y_bar;
+    small_array<receiver<T>, K> a_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        fprnn::chain::row_back<F, Team, K, T, Stores...>(channels, at(a, r), y_bar[r], at(a_bar, r, worker));
+    }
+};
+
+}  // namespace body
+
 namespace detail {
 
 template <class F, array_like A, class Backend>
-tensor<element<A>> map(const A& x, Backend& backend) {
+array_of<element<A>, Backend> map(const char* operation, const A& x, Backend& backend) {
     using T = element<A>;
-    using chain_type = chain::apply<F, chain::argument<0>>;
+    require_here(backend, operation, named{"x", x});
+    auto y = make_array<T>(backend, x.shape());
     const index D = x.shape().back();
-    tensor<T> y(x.shape());
-    for_each_row(backend, rows_of(x.shape()), [&](index r) {
-        chain::row<chain_type, typename Backend::template team<T>, 1, T>(D, {x.data() + r * D}, y.data() + r * D);
-    });
+    each_channel<T>(backend, rows_of(x.shape()),
+                    body::chain<chain::apply<F, chain::argument<0>>, 1, T>{D, {{{x.data(), D}}}, {y.data(), D}});
     return y;
 }
 
 template <class F, array_like A, class Backend>
 void map_back(const char* operation, const A& x, reads<A> y_bar, writes<A> x_bar, Backend& backend) {
     using T = element<A>;
-    using chain_type = chain::apply<F, chain::argument<0>>;
     require_same(operation, "x", x.shape(), "y_bar", y_bar.shape());
     require_same(operation, "x", x.shape(), "x_bar", x_bar.shape());
+    require_here(backend, operation, named{"x", x}, named{"y_bar", y_bar}, named{"x_bar", x_bar});
     const index D = x.shape().back();
-    for_each_row(backend, rows_of(x.shape()), [&](index r) {
-        chain::row_back<chain_type, typename Backend::template team<T>, 1, T>(
-            D, {x.data() + r * D}, y_bar.data() + r * D, {x_bar.data() + r * D});
-    });
+    each_channel<T>(backend, rows_of(x.shape()),
+                    body::chain_back<chain::apply<F, chain::argument<0>>, 1, T>{
+                        D, {{{x.data(), D}}}, {y_bar.data(), D}, {{{{x_bar.data(), D}}}}});
 }
 
 }  // namespace detail
 
 /// y = σ(x) = 1 / (1 + e^{−x}). x: any shape; returns it.
-template <array_like A, class Backend = reference>
-tensor<element<A>> sigmoid(const A& x, Backend backend = {}) {
-    return detail::map<chain::sigmoid_function>(x, backend);
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> sigmoid(const A& x, Backend backend = {}) {
+    return detail::map<chain::sigmoid_function>("sigmoid", x, backend);
 }
 /// The adjoint: x̄ += ȳ ⊙ y ⊙ (1 − y). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void sigmoid_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::sigmoid_function>("sigmoid_back", x, y_bar, x_bar, backend);
 }
 
 /// y = SiLU(x) = x σ(x). x: any shape; returns it.
-template <array_like A, class Backend = reference>
-tensor<element<A>> silu(const A& x, Backend backend = {}) {
-    return detail::map<chain::silu_function>(x, backend);
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> silu(const A& x, Backend backend = {}) {
+    return detail::map<chain::silu_function>("silu", x, backend);
 }
 /// The adjoint: x̄ += ȳ ⊙ σ(x) ⊙ (1 + x (1 − σ(x))). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void silu_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::silu_function>("silu_back", x, y_bar, x_bar, backend);
 }
 
 /// y = log(1 + e^x). x: any shape; returns it.
-template <array_like A, class Backend = reference>
-tensor<element<A>> softplus(const A& x, Backend backend = {}) {
-    return detail::map<chain::softplus_function>(x, backend);
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> softplus(const A& x, Backend backend = {}) {
+    return detail::map<chain::softplus_function>("softplus", x, backend);
 }
 /// The adjoint: x̄ += ȳ ⊙ σ(x). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void softplus_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::softplus_function>("softplus_back", x, y_bar, x_bar, backend);
 }
 
 /// y = e^x. x: any shape; returns it.
-template <array_like A, class Backend = reference>
-tensor<element<A>> exp(const A& x, Backend backend = {}) {
-    return detail::map<chain::exp_function>(x, backend);
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> exp(const A& x, Backend backend = {}) {
+    return detail::map<chain::exp_function>("exp", x, backend);
 }
 /// The adjoint: x̄ += ȳ ⊙ y. x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void exp_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::exp_function>("exp_back", x, y_bar, x_bar, backend);
 }
 
 /// y = tanh x. x: any shape; returns it.
-template <array_like A, class Backend = reference>
-tensor<element<A>> tanh(const A& x, Backend backend = {}) {
-    return detail::map<chain::tanh_function>(x, backend);
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> tanh(const A& x, Backend backend = {}) {
+    return detail::map<chain::tanh_function>("tanh", x, backend);
 }
 /// The adjoint: x̄ += ȳ ⊙ (1 − y²). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void tanh_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::tanh_function>("tanh_back", x, y_bar, x_bar, backend);
 }

@@ -45,31 +45,59 @@ struct l2_normalise_function {
     }
 };
 
+namespace body {
+
+template <class T>
+struct l2_normalise {
+    index channels;
+    strided<const T> x;
+    strided<T> y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        l2_normalise_function::value<Team, T>(channels, x[r], y[r]);
+    }
+};
+
+template <class T>
+struct l2_normalise_back {
+    index channels;
+    strided<const T> x, y_bar;
+    receiver<T> x_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index worker) const {
+        l2_normalise_function::back<Team, T>(channels, x[r], y_bar[r], x_bar.at(r, worker));
+    }
+};
+
+}  // namespace body
+
 /// L2 normalisation of every row: y = x / max(‖x‖₂, 1e-5).
 /// x: [..,D]; returns its shape.
-template <array_like A, class Backend = reference>
-tensor<element<A>> l2_normalise(const A& x, Backend backend = {}) {
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> l2_normalise(const A& x, Backend backend = {}) {
     using T = element<A>;
     const index D = x.shape().back();
-    tensor<T> y(x.shape());
-    detail::for_each_row(backend, detail::rows_of(x.shape()), [&](index r) {
-        l2_normalise_function::value<typename Backend::template team<T>, T>(D, x.data() + r * D, y.data() + r * D);
-    });
+    detail::require_here(backend, "l2_normalise", detail::named{"x", x});
+    auto y = detail::make_array<T>(backend, x.shape());
+    detail::each_row<T>(backend, detail::rows_of(x.shape()), body::l2_normalise<T>{D, {x.data(), D}, {y.data(), D}});
     return y;
 }
 
 /// The adjoint: x̄ += (ȳ − y (yᵀȳ)) / ‖x‖ where ‖x‖ > 1e-5, and ȳ / 1e-5 elsewhere.
 /// x, y_bar, x_bar: [..,D]; accumulates into x_bar. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void l2_normalise_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     using T = element<A>;
-    detail::require_same("l2_normalise_back", "x", x.shape(), "y_bar", y_bar.shape());
-    detail::require_same("l2_normalise_back", "x", x.shape(), "x_bar", x_bar.shape());
+    const char* operation = "l2_normalise_back";
+    detail::require_same(operation, "x", x.shape(), "y_bar", y_bar.shape());
+    detail::require_same(operation, "x", x.shape(), "x_bar", x_bar.shape());
+    detail::require_here(backend, operation, detail::named{"x", x}, detail::named{"y_bar", y_bar},
+                         detail::named{"x_bar", x_bar});
     const index D = x.shape().back();
-    detail::for_each_row(backend, detail::rows_of(x.shape()), [&](index r) {
-        l2_normalise_function::back<typename Backend::template team<T>, T>(D, x.data() + r * D, y_bar.data() + r * D,
-                                                                           x_bar.data() + r * D);
-    });
+    detail::each_row<T>(backend, detail::rows_of(x.shape()),
+                        body::l2_normalise_back<T>{D, {x.data(), D}, {y_bar.data(), D}, {{x_bar.data(), D}}});
 }
 
 }  // namespace fprnn

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/reference.hpp>
-#include <fprnn/ops/rows.hpp>
+#include <fprnn/ops/norm.hpp>
 
 namespace fprnn {
 
@@ -64,41 +64,18 @@ struct layer_norm_function {
 
 /// Layer norm of every row: y = w ⊙ (x − mean x) / √(var x + 1e-5) + bias, with the biased variance.
 /// x: [..,D]; weight, bias: [D]; returns x's shape. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
-tensor<element<A>> layer_norm(const A& x, reads<A> weight, reads<A> bias, Backend backend = {}) {
-    using T = element<A>;
-    const index D = x.shape().back();
-    detail::require_shape("layer_norm", "weight", weight.shape(), {D});
-    detail::require_shape("layer_norm", "bias", bias.shape(), {D});
-    tensor<T> y(x.shape());
-    detail::for_each_row(backend, detail::rows_of(x.shape()), [&](index r) {
-        layer_norm_function::value<typename Backend::template team<T>, T>(D, x.data() + r * D, weight.data(),
-                                                                          bias.data(), y.data() + r * D);
-    });
-    return y;
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> layer_norm(const A& x, reads<A> weight, reads<A> bias, Backend backend = {}) {
+    return detail::norm<layer_norm_function>("layer_norm", x, weight, bias, backend);
 }
 
 /// The adjoint. With r = 1/√(var x + 1e-5), z = (x − mean x) r and q = w ⊙ ȳ:
 /// x̄ += r (q − mean(q) − z mean(z ⊙ q)),  w̄ += Σ_rows z ⊙ ȳ,  bias's += Σ_rows ȳ.
 /// x, y_bar, x_bar: [..,D]; weight, weight_bar, bias_bar: [D]; accumulates. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void layer_norm_back(const A& x, reads<A> weight, reads<A> y_bar, writes<A> x_bar, writes<A> weight_bar,
                      writes<A> bias_bar, Backend backend = {}) {
-    using T = element<A>;
-    const index D = x.shape().back();
-    detail::require_shape("layer_norm_back", "weight", weight.shape(), {D});
-    detail::require_same("layer_norm_back", "x", x.shape(), "y_bar", y_bar.shape());
-    detail::require_same("layer_norm_back", "x", x.shape(), "x_bar", x_bar.shape());
-    detail::require_shape("layer_norm_back", "weight_bar", weight_bar.shape(), {D});
-    detail::require_shape("layer_norm_back", "bias_bar", bias_bar.shape(), {D});
-    const auto sum = detail::sum_over_rows<T>(backend, detail::rows_of(x.shape()), 2 * D, [&](index r, T* w) {
-        layer_norm_function::back<typename Backend::template team<T>, T>(
-            D, x.data() + r * D, weight.data(), y_bar.data() + r * D, x_bar.data() + r * D, w, w + D);
-    });
-    for (index d = 0; d < D; ++d) {
-        weight_bar[d] += sum[static_cast<std::size_t>(d)];
-        bias_bar[d] += sum[static_cast<std::size_t>(D + d)];
-    }
+    detail::norm_back<layer_norm_function>("layer_norm_back", x, weight, y_bar, x_bar, weight_bar, bias_bar, backend);
 }
 
 }  // namespace fprnn

@@ -20,26 +20,30 @@ inline linear_sizes require_linear(const char* operation, const shape& x, const 
 
 /// product(to, from) on whole tiles of rows: where they lie, except for the last, partly filled one, which is copied
 /// beside rows of zeros. All products then have the same shape, so a row's bits depend neither on the number of rows nor
-/// on its place among them.
+/// on its place among them. A machine without tiles takes all rows at a time.
 template <class T, class Backend, class Product>
 void for_each_tile(Backend& backend, index rows, matrix<const T> from, matrix<T> to, Product&& product) {
-    constexpr index tile = Backend::tile;
-    backend.for_each((rows + tile - 1) / tile, [&](index i) {
-        const index first = i * tile, filled = std::min(tile, rows - first);
-        const T* a = from.data + first * from.stride;
-        T* b = to.data + first * to.stride;
-        if (filled == tile) {
-            product(matrix<T>{b, tile, to.columns, to.stride}, matrix<const T>{a, tile, from.columns, from.stride});
-            return;
-        }
-        buffer<T> padded_from(static_cast<std::size_t>(tile * from.columns));
-        buffer<T> padded_to(static_cast<std::size_t>(tile * to.columns));
-        std::copy_n(a, filled * from.columns, padded_from.data());
-        std::copy_n(b, filled * to.columns, padded_to.data());
-        product(matrix<T>{padded_to.data(), tile, to.columns, to.columns},
-                matrix<const T>{padded_from.data(), tile, from.columns, from.columns});
-        std::copy_n(padded_to.data(), filled * to.columns, b);
-    });
+    if constexpr (requires { Backend::tile; }) {
+        constexpr index tile = Backend::tile;
+        backend.for_each((rows + tile - 1) / tile, [&](index i) {
+            const index first = i * tile, filled = std::min(tile, rows - first);
+            const T* a = from.data + first * from.stride;
+            T* b = to.data + first * to.stride;
+            if (filled == tile) {
+                product(matrix<T>{b, tile, to.columns, to.stride}, matrix<const T>{a, tile, from.columns, from.stride});
+                return;
+            }
+            buffer<T> padded_from(static_cast<std::size_t>(tile * from.columns));
+            buffer<T> padded_to(static_cast<std::size_t>(tile * to.columns));
+            std::copy_n(a, filled * from.columns, padded_from.data());
+            std::copy_n(b, filled * to.columns, padded_to.data());
+            product(matrix<T>{padded_to.data(), tile, to.columns, to.columns},
+                    matrix<const T>{padded_from.data(), tile, from.columns, from.columns});
+            std::copy_n(padded_to.data(), filled * to.columns, b);
+        });
+    } else {
+        product(to, from);
+    }
 }
 
 }  // namespace detail
@@ -47,26 +51,25 @@ void for_each_tile(Backend& backend, index rows, matrix<const T> from, matrix<T>
 /// A linear map of every token: y_t = W x_t + b.
 /// x: [B,T,k]; W: [n,k]; b: [n], none when left out; returns [B,T,n]. Products go over tiles of Backend::tile rows, the
 /// last one padded: equal tokens give equal bits wherever they stand. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
-tensor<element<A>> linear(const A& x, reads<A> W, reads<A> b = {}, Backend backend = {}) {
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> linear(const A& x, reads<A> W, reads<A> b = {}, Backend backend = {}) {
     using T = element<A>;
     const auto [rows, k, n] = detail::require_linear("linear", x.shape(), W.shape());
     detail::require_optional("linear", "b", b, {n});
-    tensor<T> y({x.shape()[0], x.shape()[1], n});
+    detail::require_here(backend, "linear", detail::named{"x", x}, detail::named{"W", W}, detail::named{"b", b});
+    auto y = detail::make_array<T>(backend, {x.shape()[0], x.shape()[1], n});
     if (y.empty()) return y;
-    if (b.data())
-        for (index r = 0; r < rows; ++r) std::copy_n(b.data(), n, y.data() + r * n);
+    if (b.data()) detail::each_row<T>(backend, rows, body::copy<T>{n, {b.data(), 0}, {y.data(), n}});
     detail::for_each_tile<T>(backend, rows, {x.data(), rows, k, k}, {y.data(), rows, n, n},
-                             [w = matrix<const T>{W.data(), n, k, k}, overwrite = !b.data()](auto to, auto from) {
-                                 Backend::multiply(to, from, w, overwrite);
-                             });
+                             [&backend, w = matrix<const T>{W.data(), n, k, k}, overwrite = !b.data()](
+                                 auto to, auto from) { backend.multiply(to, from, w, overwrite); });
     return y;
 }
 
 /// The adjoint: x̄_t += Wᵀ ȳ_t,  W̄ += Σ_t ȳ_t x_tᵀ,  b̄ += Σ_t ȳ_t.
 /// x, x_bar: [B,T,k]; W, W_bar: [n,k]; y_bar: [B,T,n]; b_bar: [n]; any of the three may be left out; accumulates. W̄ and b̄
 /// are formed on the calling thread, from all tokens at once. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void linear_back(const A& x, reads<A> W, reads<A> y_bar, writes<A> x_bar, writes<A> W_bar, writes<A> b_bar = {},
                  Backend backend = {}) {
     using T = element<A>;
@@ -75,18 +78,21 @@ void linear_back(const A& x, reads<A> W, reads<A> y_bar, writes<A> x_bar, writes
     detail::require_optional("linear_back", "x_bar", x_bar, x.shape());
     detail::require_optional("linear_back", "W_bar", W_bar, W.shape());
     detail::require_optional("linear_back", "b_bar", b_bar, {n});
+    detail::require_here(backend, "linear_back", detail::named{"x", x}, detail::named{"W", W},
+                         detail::named{"y_bar", y_bar}, detail::named{"x_bar", x_bar}, detail::named{"W_bar", W_bar},
+                         detail::named{"b_bar", b_bar});
     if (y_bar.empty()) return;
     const matrix<const T> bar{y_bar.data(), rows, n, n};
     if (!x_bar.empty())
         detail::for_each_tile<T>(backend, rows, bar, {x_bar.data(), rows, k, k},
-                                 [w = matrix<const T>{W.data(), n, k, k}](auto to, auto from) {
-                                     Backend::multiply_back(to, from, w, false);
+                                 [&backend, w = matrix<const T>{W.data(), n, k, k}](auto to, auto from) {
+                                     backend.multiply_back(to, from, w, false);
                                  });
     const weights_part<T> all{{W_bar.data(), n, k, k}, {x.data(), rows, k, k}};
-    if (!W_bar.empty()) Backend::multiply_weights(bar, weights_parts<T>(&all, 1));
-    if (!b_bar.empty())
-        for (index r = 0; r < rows; ++r)
-            for (index i = 0; i < n; ++i) b_bar[i] += y_bar[r * n + i];
+    if (!W_bar.empty()) backend.multiply_weights(bar, weights_parts<T>(&all, 1));
+    typename Backend::template row_sums<T> sums(backend, rows, n, b_bar.data());
+    if (!b_bar.empty()) backend.template rows<T>(rows, body::add_rows<T>{n, {y_bar.data(), n}, sums.into});
+    sums.finish();
 }
 
 }  // namespace fprnn

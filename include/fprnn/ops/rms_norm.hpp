@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/reference.hpp>
-#include <fprnn/ops/rows.hpp>
+#include <fprnn/ops/norm.hpp>
 
 namespace fprnn {
 
@@ -49,35 +49,17 @@ struct rms_norm_function {
 
 /// Root-mean-square norm of every row: y = w ⊙ x / √(mean x² + 1e-5).
 /// x: [..,D]; weight: [D]; returns x's shape. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
-tensor<element<A>> rms_norm(const A& x, reads<A> weight, Backend backend = {}) {
-    using T = element<A>;
-    const index D = x.shape().back();
-    detail::require_shape("rms_norm", "weight", weight.shape(), {D});
-    tensor<T> y(x.shape());
-    detail::for_each_row(backend, detail::rows_of(x.shape()), [&](index r) {
-        rms_norm_function::value<typename Backend::template team<T>, T>(D, x.data() + r * D, weight.data(), nullptr,
-                                                                        y.data() + r * D);
-    });
-    return y;
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> rms_norm(const A& x, reads<A> weight, Backend backend = {}) {
+    return detail::norm<rms_norm_function>("rms_norm", x, weight, {}, backend);
 }
 
 /// The adjoint. With r = 1/√(mean x² + 1e-5), z = r x and q = w ⊙ ȳ:  x̄ += r (q − z mean(z ⊙ q)),  w̄ += Σ_rows z ⊙ ȳ.
 /// x, y_bar, x_bar: [..,D]; weight, weight_bar: [D]; accumulates. Errors: shapes that do not match.
-template <array_like A, class Backend = reference>
+template <array_like A, backend_of<A> Backend = reference>
 void rms_norm_back(const A& x, reads<A> weight, reads<A> y_bar, writes<A> x_bar, writes<A> weight_bar,
                    Backend backend = {}) {
-    using T = element<A>;
-    const index D = x.shape().back();
-    detail::require_shape("rms_norm_back", "weight", weight.shape(), {D});
-    detail::require_same("rms_norm_back", "x", x.shape(), "y_bar", y_bar.shape());
-    detail::require_same("rms_norm_back", "x", x.shape(), "x_bar", x_bar.shape());
-    detail::require_shape("rms_norm_back", "weight_bar", weight_bar.shape(), {D});
-    const auto sum = detail::sum_over_rows<T>(backend, detail::rows_of(x.shape()), D, [&](index r, T* w) {
-        rms_norm_function::back<typename Backend::template team<T>, T>(
-            D, x.data() + r * D, weight.data(), y_bar.data() + r * D, x_bar.data() + r * D, w, nullptr);
-    });
-    for (index d = 0; d < D; ++d) weight_bar[d] += sum[static_cast<std::size_t>(d)];
+    detail::norm_back<rms_norm_function>("rms_norm_back", x, weight, y_bar, x_bar, weight_bar, {}, backend);
 }
 
 }  // namespace fprnn

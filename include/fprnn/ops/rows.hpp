@@ -1,44 +1,113 @@
 #pragma once
 
-#include <fprnn/core/tensor.hpp>
+#include <fprnn/ops/bodies.hpp>
 
 #include <algorithm>
 #include <concepts>
 #include <string>
+#include <type_traits>
 
 /// What eager operations take, and how they go over the rows of it.
 namespace fprnn {
 
-/// A tensor or a view. The first argument of an operation says which numbers it works on; the others convert.
+/// A tensor or a view in the host's memory.
 template <class A>
-concept array_like = requires(const A& a) {
-    requires !requires { a.where(); };  // a tensor of a device, which the host cannot follow
+concept host_array = requires(const A& a) {
+    requires !requires { a.where(); };
     typename A::value_type;
     { a.shape() } -> std::same_as<const shape&>;
     { *a.data() } -> std::convertible_to<typename A::value_type>;
 };
+/// A tensor of a machine with memory of its own, which the host cannot follow, and what its arguments are.
+template <class A>
+concept device_array = requires(const A& a) {
+    a.where();
+    typename A::reads;
+    typename A::writes;
+    { a.shape() } -> std::same_as<const shape&>;
+};
+
+/// The first argument of an operation says which numbers it works on, and where; the others convert.
+template <class A>
+concept array_like = host_array<A> || device_array<A>;
 
 template <array_like A>
 using element = typename A::value_type;
+
+namespace detail {
+template <class A>
+struct arguments {
+    using reads = view<const element<A>>;
+    using writes = view<element<A>>;
+};
+template <device_array A>
+struct arguments<A> {
+    using reads = typename A::reads;
+    using writes = typename A::writes;
+};
+}  // namespace detail
+
 /// An argument that is read; `{}` leaves it out where that is allowed.
 template <array_like A>
-using reads = view<const element<A>>;
+using reads = typename detail::arguments<A>::reads;
 /// An argument that is written or added to.
 template <array_like A>
-using writes = view<element<A>>;
+using writes = typename detail::arguments<A>::writes;
 
-/// A backend that works in the host's memory: the others have overloads of their own.
+/// A backend that works in the host's memory.
 template <class Backend, class T>
 concept host_memory_backend = std::same_as<typename Backend::template array<T>, tensor<T>>;
+
+/// A backend that reaches the memory of an array, and computes in its numbers.
+template <class Backend, class A>
+concept backend_of = (host_array<A> && host_memory_backend<Backend, element<A>>) ||
+                     (device_array<A> && std::same_as<typename Backend::template array<element<A>>, A> &&
+                      may_store<element<A>, element<A>, Backend>());
+
+/// What operations return.
+template <class T, class Backend>
+using array_of = typename Backend::template array<T>;
 
 /// What an adjoint does with the numbers that it finds in its cotangents.
 enum class update { accumulate, overwrite };
 
 namespace detail {
 
-template <array_like A>
-reads<A> read(const A& a) {
+/// What kernels and loops are given of an argument.
+template <class A>
+view<const element<A>> read(const A& a) {
     return {a.data(), a.shape()};
+}
+template <class T>
+view<T> write(const view<T>& a) {
+    return a;
+}
+
+template <class T, class Backend>
+array_of<T, Backend> make_array(Backend& backend, const shape& s) {
+    if constexpr (host_memory_backend<Backend, T>)
+        return tensor<T>(s);
+    else
+        return {backend, s};
+}
+
+template <class A>
+struct named {
+    const char* name;
+    const A& array;
+};
+template <class A>
+named(const char*, const A&) -> named<A>;
+
+/// argument_error unless arguments that lie on a device lie on this one.
+template <class Backend, class A>
+void require_here(const Backend& backend, const char* operation, const named<A>& argument) {
+    if constexpr (!host_array<A>)
+        if (!argument.array.empty()) backend.require_here(operation, argument.name, argument.array);
+}
+template <class Backend, class... A>
+void require_here(const Backend& backend, const char* operation, const named<A>&... arguments) {
+    (require_here(backend, operation, arguments), ...);
 }
 
 /// "scan: u must be [B,T,D], got [4,8]"
@@ -62,10 +131,22 @@ void require_optional(const char* operation, const char* name, const view<T>& go
     if (got.data() || !got.empty()) require_shape(operation, name, got.shape(), expected);
 }
 
+/// Numbers of the host where the backend reads them: an object with data(), which does not outlive them.
+template <class T, class Backend>
+auto bring(Backend& backend, view<const T> x) {
+    if constexpr (host_memory_backend<Backend, T>) {
+        return x;
+    } else {
+        typename Backend::template memory<T> there(backend, x.size());
+        backend.put(x.size(), x.data(), there.data());
+        return there;
+    }
+}
+
 /// Rows of the last extent.
 inline index rows_of(const shape& s) { return s.back() == 0 ? 0 : s.count() / s.back(); }
 
-/// body(row) for every row, on the backend's threads.
+/// body(row) for every row, on the threads of the host.
 template <class Backend, class Body>
 void for_each_row(Backend& backend, index rows, Body&& body) {
     constexpr index block = 16;
@@ -74,20 +155,48 @@ void for_each_row(Backend& backend, index rows, Body&& body) {
     });
 }
 
-/// body(row, sum) for every row, which adds to sum [n]; returns what all rows have added. Every block of rows has a sum of
-/// its own and these are added in order: the bits do not depend on the number of threads.
+/// body.row<Team>(row, 0) for every row: bodies without scratch.
 template <class T, class Backend, class Body>
-buffer<T> sum_over_rows(Backend& backend, index rows, index n, Body&& body) {
-    constexpr index block = 64;
-    const index blocks = (rows + block - 1) / block;
-    buffer<T> sums(static_cast<std::size_t>(checked_product(blocks, n)));
-    backend.for_each(blocks, [&](index i) {
-        for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r, sums.data() + i * n);
-    });
-    buffer<T> total(static_cast<std::size_t>(n));
-    for (index i = 0; i < blocks; ++i)
-        for (index k = 0; k < n; ++k) total[static_cast<std::size_t>(k)] += sums[static_cast<std::size_t>(i * n + k)];
-    return total;
+void each_row(Backend& backend, index rows, const Body& body) {
+    if constexpr (host_memory_backend<Backend, T>)
+        for_each_row(backend, rows, [&](index r) { body.template row<typename Backend::template team<T>>(r, 0); });
+    else
+        backend.template rows<T>(rows, body);
+}
+/// The same for bodies whose channels do not know of each other, in rows that lie one behind the other: on a device they are one long row.
+template <class T, class Backend, class Body>
+void each_channel(Backend& backend, index rows, Body body) {
+    if constexpr (host_memory_backend<Backend, T>) {
+        each_row<T>(backend, rows, body);
+    } else {
+        body.channels *= rows;
+        if (body.channels > 0) backend.template row<T>(body);
+    }
+}
+
+/// The same for bodies that add to a sum [n]: body(receiver) makes one. Adds what all rows have added to `to`. On the host every
+/// block of rows has a sum of its own and these are added in order: the bits do not depend on the number of threads.
+template <class T, class Backend, class Body>
+void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body) {
+    if constexpr (host_memory_backend<Backend, T>) {
+        constexpr index block = 64;
+        const index blocks = (rows + block - 1) / block;
+        buffer<T> sums(static_cast<std::size_t>(checked_product(blocks, n)));
+        backend.for_each(blocks, [&](index i) {
+            const auto mine = body(receiver<T>{{sums.data() + i * n, 0}, true});
+            for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r)
+                mine.template row<typename Backend::template team<T>>(r, 0);
+        });
+        buffer<T> total(static_cast<std::size_t>(n));
+        for (index i = 0; i < blocks; ++i)
+            for (index k = 0; k < n; ++k)
+                total[static_cast<std::size_t>(k)] += sums[static_cast<std::size_t>(i * n + k)];
+        for (index k = 0; k < n; ++k) to[k] += total[static_cast<std::size_t>(k)];
+    } else {
+        typename Backend::template row_sums<T> sums(backend, rows, n, to);
+        backend.template rows<T>(rows, body(sums.into));
+        sums.finish();
+    }
 }
 
 }  // namespace detail

@@ -1,48 +1,80 @@
 #pragma once
 
+#include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/rows.hpp>
 
 namespace fprnn {
 
+namespace body {
+
+/// Of T tokens a sequence, row by row: to_t = from_{t−1}, or to_t += from_{t−1}, with to_0 of the carry, which may be null. Backwards
+/// to_t = from_{t+1}, and so on, with to_{T−1} of the carry.
+template <class T, bool Backwards, bool Adds>
+struct neighbour {
+    index channels, tokens;
+    const T *from, *carry;
+    T* to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        const bool at_edge = r % tokens == (Backwards ? tokens - 1 : 0);
+        const T* x = !at_edge ? from + (Backwards ? r + 1 : r - 1) * channels
+                     : carry  ? carry + r / tokens * channels
+                              : nullptr;
+        T* y = to + r * channels;
+        Team::each(channels, [&](auto lane) {
+            if constexpr (Adds) {
+                if (x) lane.add(y, lane.load(x));
+            } else {
+                using V = decltype(lane.load(y));
+                lane.store(y, x ? lane.load(x) : V(T(0)));
+            }
+        });
+    }
+};
+
+}  // namespace body
+
 /// One token later: y_t = x_{t−1}, from x_{−1} = carry.
 /// x: [B,T,D]; carry: [B,D], zero when left out; returns y [B,T,D]. The carry out is x's last token, or the carry itself
 /// where T = 0. Errors: shapes that do not match.
-template <array_like A>
-tensor<element<A>> shift(const A& x, reads<A> carry = {}) {
+template <array_like A, backend_of<A> Backend = reference>
+array_of<element<A>, Backend> shift(const A& x, reads<A> carry = {}, Backend backend = {}) {
+    using T = element<A>;
     detail::require_rank("shift", "x", x.shape(), 3, "[B,T,D]");
     const index B = x.shape()[0], tokens = x.shape()[1], D = x.shape()[2];
     detail::require_optional("shift", "carry", carry, {B, D});
-    tensor<element<A>> y(x.shape());
-    if (y.empty()) return y;
-    for (index b = 0; b < B; ++b) {
-        auto* to = y.data() + b * tokens * D;
-        if (carry.data()) std::copy_n(carry.data() + b * D, D, to);
-        std::copy_n(x.data() + b * tokens * D, (tokens - 1) * D, to + D);
-    }
+    detail::require_here(backend, "shift", detail::named{"x", x}, detail::named{"carry", carry});
+    auto y = detail::make_array<T>(backend, x.shape());
+    if (!y.empty())
+        detail::each_row<T>(backend, B * tokens,
+                            body::neighbour<T, false, false>{D, tokens, x.data(), carry.data(), y.data()});
     return y;
 }
 
 /// The adjoint: x̄_{t−1} += ȳ_t, the carry-out's cotangent goes to the last token, and the carry-in's += ȳ_0.
 /// y_bar, x_bar: [B,T,D]; carry_out_bar, carry_bar: [B,D], either may be left out; accumulates into x_bar and carry_bar.
 /// Errors: shapes that do not match.
-template <array_like A>
-void shift_back(const A& y_bar, reads<A> carry_out_bar, writes<A> x_bar, writes<A> carry_bar = {}) {
+template <array_like A, backend_of<A> Backend = reference>
+void shift_back(const A& y_bar, reads<A> carry_out_bar, writes<A> x_bar, writes<A> carry_bar = {},
+                Backend backend = {}) {
+    using T = element<A>;
     detail::require_rank("shift_back", "y_bar", y_bar.shape(), 3, "[B,T,D]");
     const index B = y_bar.shape()[0], tokens = y_bar.shape()[1], D = y_bar.shape()[2];
     detail::require_optional("shift_back", "carry_out_bar", carry_out_bar, {B, D});
     detail::require_same("shift_back", "y_bar", y_bar.shape(), "x_bar", x_bar.shape());
     detail::require_optional("shift_back", "carry_bar", carry_bar, {B, D});
-    const auto add = [D](const element<A>* from, element<A>* to) {
-        if (from && to)
-            for (index d = 0; d < D; ++d) to[d] += from[d];
-    };
-    const auto row = [D](auto& v, index r) { return v.data() ? v.data() + r * D : nullptr; };
-    for (index b = 0; b < B; ++b) {
-        const index first = b * tokens;
-        for (index t = 0; t < tokens; ++t)
-            add(row(y_bar, first + t), t ? row(x_bar, first + t - 1) : row(carry_bar, b));
-        add(row(carry_out_bar, b), tokens ? row(x_bar, first + tokens - 1) : row(carry_bar, b));
-    }
+    detail::require_here(backend, "shift_back", detail::named{"y_bar", y_bar},
+                         detail::named{"carry_out_bar", carry_out_bar}, detail::named{"x_bar", x_bar},
+                         detail::named{"carry_bar", carry_bar});
+    if (!y_bar.empty())
+        detail::each_row<T>(
+            backend, B * tokens,
+            body::neighbour<T, true, true>{D, tokens, y_bar.data(), carry_out_bar.data(), x_bar.data()});
+    const strided<const T> first =
+        tokens ? strided<const T>{y_bar.data(), tokens * D} : strided<const T>{carry_out_bar.data(), D};
+    if (!carry_bar.empty() && first.data)
+        detail::each_row<T>(backend, B, body::add_rows<T>{D, first, {{carry_bar.data(), D}}});
 }
 
 }  // namespace fprnn

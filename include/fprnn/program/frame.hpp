@@ -2,7 +2,7 @@
 
 #include <fprnn/backend/backend.hpp>
 #include <fprnn/core/arena.hpp>
-#include <fprnn/program/bodies.hpp>
+#include <fprnn/ops/bodies.hpp>
 #include <fprnn/program/lowering.hpp>
 #include <fprnn/program/work.hpp>
 

@@ -4,7 +4,7 @@
 #include <fprnn/ops/scan_chain.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
 
-/// Bodies of the selective scan's rule (see fprnn/program/bodies.hpp). Row s is sequence s; its tokens are shape.stride apart.
+/// Bodies of the selective scan's rule (see fprnn/ops/bodies.hpp). Row s is sequence s; its tokens are shape.stride apart.
 namespace fprnn::body {
 
 /// to = e^from, of one row.

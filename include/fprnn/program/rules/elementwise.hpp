@@ -9,37 +9,6 @@
 
 namespace fprnn {
 
-namespace body {
-
-/// y = F(a[0], …, a[K−1])
-template <class F, std::size_t K, class T>
-struct chain {
-    index channels;
-    small_array<strided<const T>, K> a;
-    strided<T> y;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index) const {
-        fprnn::chain::row<F, Team, K, T>(channels, at(a, r), y[r]);
-    }
-};
-
-/// ā[k] += (∂F/∂a[k]) ⊙ ȳ, or = where flag k of Stores is set.
-template <class F, std::size_t K, class T, bool... Stores>
-struct chain_back {
-    index channels;
-    small_array<strided<const T>, K> a;
-    strided<const T> y_bar;
-    small_array<receiver<T>, K> a_bar;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index worker) const {
-        fprnn::chain::row_back<F, Team, K, T, Stores...>(channels, at(a, r), y_bar[r], at(a_bar, r, worker));
-    }
-};
-
-}  // namespace body
-
 namespace detail {
 
 /// The degree of a chain as a polynomial of the arguments whose bits are set in Mask; 2 for everything that is not affine.

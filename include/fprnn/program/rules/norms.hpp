@@ -8,64 +8,6 @@
 
 namespace fprnn {
 
-namespace body {
-
-template <class Function, class T>
-struct norm {
-    index channels;
-    strided<const T> x;
-    const T *weight, *bias;
-    strided<T> y;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index) const {
-        Function::template value<Team, T>(channels, x[r], weight, bias, y[r]);
-    }
-};
-
-/// The weight's cotangent, and the bias's after it, where they are asked for.
-template <class Function, class T>
-struct norm_back {
-    index channels;
-    strided<const T> x;
-    const T* weight;
-    strided<const T> y_bar;
-    receiver<T> x_bar, weight_bar;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index worker) const {
-        T* bar = weight_bar.at(r, worker);
-        Function::template back<Team, T>(channels, x[r], weight, y_bar[r], x_bar.at(r, worker), bar,
-                                         bar ? bar + channels : nullptr);
-    }
-};
-
-template <class T>
-struct l2_normalise {
-    index channels;
-    strided<const T> x;
-    strided<T> y;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index) const {
-        l2_normalise_function::value<Team, T>(channels, x[r], y[r]);
-    }
-};
-
-template <class T>
-struct l2_normalise_back {
-    index channels;
-    strided<const T> x, y_bar;
-    receiver<T> x_bar;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index worker) const {
-        l2_normalise_function::back<Team, T>(channels, x[r], y_bar[r], x_bar.at(r, worker));
-    }
-};
-
-}  // namespace body
-
 template <class Function, auto Name, class E>
 struct rule<norm_node<Function, Name, E>> : plain_rule {
     using node = norm_node<Function, Name, E>;

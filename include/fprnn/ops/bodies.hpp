@@ -5,7 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-/// What rules and engine do with rows beside the operations: bodies, which a backend calls as row<Team>(row, worker).
+/// What operations, rules and engine do with rows: bodies, which a backend calls as row<Team>(row, worker). Those of an operation are
+/// in its header.
 namespace fprnn::body {
 
 /// The addresses of row r.
