@@ -3,7 +3,6 @@
 #include "network.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 /// Networks from the expressions of their blocks, on any backend.
@@ -62,29 +61,19 @@ blocks_on<Backend> make(Block block, const architecture& a, fp::chunked schedule
     return std::make_shared<blocks_of<Block, Backend>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
 }
 
-/// The numbers of reflections, and their scales, that blocks were compiled for.
-template <class Backend>
-struct compiled {
-    static constexpr std::array<int, 4> reflections{1, 2, 4, 8};
-    static constexpr std::array<int, 2> scales{1, 2};
-};
-
 /// Calls make_block<R, Scale>() with the values of `a`; null when they are not among the compiled.
 template <class Backend, class MakeBlock>
 blocks_on<Backend> make_mixed(MakeBlock make_block, const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    using all = compiled<Backend>;
     blocks_on<Backend> result;
     const auto consider = [&]<int R, int Scale>() {
         if (a.reflections == R && a.reflection_scale == Scale)
             result = make<Backend>(make_block.template operator()<R, Scale>(), a, schedule, adjoint);
     };
-    const auto consider_scales = [&]<int R, std::size_t... s>(std::index_sequence<s...>) {
-        (consider.template operator()<R, all::scales[s]>(), ...);
+    const auto consider_all = [&]<int... R>(std::integer_sequence<int, R...>) {
+        (consider.template operator()<R, 1>(), ...);
+        (consider.template operator()<R, 2>(), ...);
     };
-    [&]<std::size_t... r>(std::index_sequence<r...>) {
-        (consider_scales.template operator()<all::reflections[r]>(std::make_index_sequence<all::scales.size()>{}), ...);
-    }
-    (std::make_index_sequence<all::reflections.size()>{});
+    consider_all(std::integer_sequence<int, 1, 2, 4, 8>{});
     return result;
 }
 

@@ -8,6 +8,30 @@ namespace state_tracking {
 
 using fp::cuda::device;
 
+namespace {
+
+/// Null when a.reflections are not among the compiled.
+blocks_on<device> make_mixed(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    switch (a.reflections) {
+        case 1: return make_with_reflections<1>(a, schedule, adjoint);
+        case 2: return make_with_reflections<2>(a, schedule, adjoint);
+        case 4: return make_with_reflections<4>(a, schedule, adjoint);
+        case 8: return make_with_reflections<8>(a, schedule, adjoint);
+        default: return nullptr;
+    }
+}
+
+}  // namespace
+
+template <>
+blocks_on<device> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    return make_mixed(a, schedule, adjoint);
+}
+template <>
+blocks_on<device> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    return make_mixed(a, schedule, adjoint);
+}
+
 template <>
 blocks_on<device> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
     return make<device>(fp::models::mamba(), a, schedule, adjoint);

@@ -7,12 +7,6 @@
 namespace state_tracking {
 
 template <>
-struct compiled<fp::cuda::device> {
-    static constexpr auto reflections = gpu_reflections;
-    static constexpr auto scales = gpu_scales;
-};
-
-template <>
 blocks_on<fp::cuda::device> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 template <>
 blocks_on<fp::cuda::device> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
@@ -20,5 +14,10 @@ template <>
 blocks_on<fp::cuda::device> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 template <>
 blocks_on<fp::cuda::device> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
+
+/// FP-Mamba and FP-RNN with R reflections of either scale. Each R has a source file of its own, so that they compile side by side: nvcc
+/// takes most of a minute for a block.
+template <int R>
+blocks_on<fp::cuda::device> make_with_reflections(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
 }  // namespace state_tracking

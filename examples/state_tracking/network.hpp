@@ -6,7 +6,6 @@
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/trainer.hpp>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,14 +27,12 @@ struct architecture {
     fp::models::model_dims size{};
 };
 
-/// Whether the program has networks on a GPU, and of which reflections: fewer than on a CPU, because nvcc takes its time.
+/// Whether the program has networks on a GPU.
 #ifdef STATE_TRACKING_CUDA
 inline constexpr bool has_cuda = true;
 #else
 inline constexpr bool has_cuda = false;
 #endif
-inline constexpr std::array<int, 3> gpu_reflections{1, 2, 4};
-inline constexpr std::array<int, 1> gpu_scales{1};
 
 /// Where a network is trained and evaluated.
 struct machine {

@@ -170,11 +170,6 @@ void check_together(const options& o) {
     if (mixes && o.model.reflections > o.model.size.d_inner)
         refuse("--reflections", "at most --d-inner = " + std::to_string(o.model.size.d_inner),
                std::to_string(o.model.reflections));
-    const auto among = [](const auto& all, int x) { return std::find(all.begin(), all.end(), x) != all.end(); };
-    if (o.machine.cuda && mixes &&
-        !(among(gpu_reflections, o.model.reflections) && among(gpu_scales, o.model.reflection_scale)))
-        refuse("--reflections", "1, 2 or 4 of --reflection-scale 1 with --device cuda",
-               std::to_string(o.model.reflections) + " of " + std::to_string(o.model.reflection_scale));
     if (o.machine.tf32 && !o.machine.cuda) refuse("--tf32", "to stand with --device cuda", "--device cpu");
     if (o.training.first_length > o.training.length)
         refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
@@ -287,7 +282,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     auto& on = o.machine;
     on.threads = fp::eigen::default_threads();
     add("--threads", "N", "threads", "one a core: " + std::to_string(on.threads), into(on.threads, whole{1, 1024}));
-    add("--device", "DEVICE", "cpu, cuda (the first GPU) or cuda:N; a GPU has 1, 2 or 4 reflections of scale 1", "cpu",
+    add("--device", "DEVICE", "cpu, cuda (the first GPU) or cuda:N", "cpu",
         [&](const std::string& name, const std::string& text) { read_device(name, text, on); });
     app.add_flag("--tf32", on.tf32,
                  help_text("a GPU's products may shorten their factors to 10 bits behind the point"));

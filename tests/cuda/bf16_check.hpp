@@ -107,21 +107,36 @@ std::pair<double, tensor<float>> loss_and_gradient(Backend backend) {
     return {outcome.loss, all};
 }
 
-/// Losses of some steps of training.
-template <class X, class Backend>
-std::vector<double> losses(Backend backend) {
+/// What some steps of training come to.
+struct outcome {
+    std::vector<double> losses;
+    fprnn::evaluation trained;
+    tensor<float> logits;  ///< of some tokens, in two calls, the second from the first's carry on
+};
+template <class X, class Backend, class CopyBack>
+outcome train(Backend backend, const CopyBack& copy_back) {
     const fprnn::models::sequence_model model(fprnn::models::fp_rnn<2>(),
                                               {.vocabulary = 3, .classes = 3, .d_model = 8, .d_inner = 8, .d_state = 4},
                                               {.length = 1, .tolerance = 1e-5, .ell_max = 200});
     const fprnn::word_problem data{.group = fprnn::finite_group("Z3"), .seed = {3}};
     auto theta = model.template init<float>(fprnn::seed{1});
-    std::vector<double> all;
+    outcome all;
     const auto observe = [&](const fprnn::training_step& s) {
-        all.push_back(s.loss);
+        all.losses.push_back(s.loss);
         return true;
     };
+    const fprnn::sequences_as<X> stored;
     fprnn::train(model, theta, {.batch = 16, .length = 3, .steps = 25, .optimiser = {.learning_rate = 0.02}}, data,
-                 observe, backend, fprnn::sequences_as<X>{});
+                 observe, backend, stored);
+    // What was trained in float, so that both evaluate the same parameters.
+    auto same = model.template init<float>(fprnn::seed{1});
+    fprnn::train(model, same, {.batch = 16, .length = 3, .steps = 150, .optimiser = {.learning_rate = 0.02}}, data,
+                 [](const fprnn::training_step&) { return true; });
+    all.trained = fprnn::evaluate(model, same, 4, 40, data, backend, stored);
+    fprnn::models::model_carry<float, fprnn::array_of<float, Backend>> carry;
+    const tensor<std::int32_t> tokens({1, 3}, {2, 0, 1});
+    (void)model.evaluate(same, tokens.view(), carry, nullptr, backend, stored);
+    all.logits = copy_back(model.evaluate(same, tokens.view(), carry, nullptr, backend, stored));
     return all;
 }
 
@@ -130,10 +145,18 @@ inline void check_training() {
     const auto [loss, gradient] = loss_and_gradient<cuda::bf16>(cuda::device());
     CHECK(std::abs(loss - expected_loss) <= 5e-4 * expected_loss);
     CHECK(gpu::distance(gradient, expected) <= 2e-3);
-    const auto wide = losses<float>(fprnn::default_backend()), narrow = losses<cuda::bf16>(cuda::device());
-    REQUIRE(narrow.size() == wide.size());
-    CHECK(wide.back() < 0.65 * wide.front());
-    for (std::size_t i = 0; i < wide.size(); ++i) CHECK(std::abs(narrow[i] - wide[i]) <= 2e-3 * wide.front());
+    const outcome wide = train<float>(fprnn::default_backend(), [](const tensor<float>&x) { return x; }),
+                  narrow = train<cuda::bf16>(
+                      cuda::device(), [](const cuda::tensor<cuda::bf16>&x) { return cuda::to_float(copy_to_host(x)); });
+    REQUIRE(narrow.losses.size() == wide.losses.size());
+    CHECK(wide.losses.back() < 0.65 * wide.losses.front());
+    for (std::size_t i = 0; i < wide.losses.size(); ++i)
+        CHECK(std::abs(narrow.losses[i] - wide.losses[i]) <= 2e-3 * wide.losses.front());
+    CHECK(wide.trained.accuracy.token > 0.9);
+    CHECK(std::abs(narrow.trained.accuracy.token - wide.trained.accuracy.token) <= 0.01);  // of 160 tokens
+    CHECK(narrow.trained.convergence->share_converged == wide.trained.convergence->share_converged);
+    CHECK(gpu::distance(narrow.logits, wide.logits) <= rounding);
+    CHECK(gpu::distance(narrow.logits, wide.logits) > 0);
 }
 
 }  // namespace bf16_layers

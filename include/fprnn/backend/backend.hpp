@@ -122,6 +122,11 @@ consteval bool may_store() {
         return std::is_same_v<X, T>;
 }
 
+/// How a training or an evaluation stores sequences between layers: as X. The default is what its parameters are; a device may have a
+/// shorter type, sequences_as<cuda::bf16>.
+template <class X>
+struct sequences_as {};
+
 /// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on
 /// the number of threads nor on the other sequences of the batch, because every product has the same number of rows and
 /// every tile is processed in one fixed order. A machine without `tile` takes a whole batch at a time.

@@ -52,8 +52,7 @@ public:
     template <class A>
     using same = std::type_identity_t<A>;
     template <class T, class Backend, class X = T>
-    using solutions =
-        std::vector<solution<T, typename Backend::template array<X>, typename Backend::template array<T>>>;
+    using solutions = std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>>;
 
     layer<Block> block;
     head_layer head{head_expression()};
@@ -85,29 +84,35 @@ public:
         return head(t, head_dims(), "head.", x);
     }
 
-    /// Logits [B,T,classes] without a tape, in a tensor of the backend.
-    template <class T, backend_for<T> Backend = default_backend>
-    auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, solutions<T, Backend>* how = nullptr,
-                  Backend backend = Backend{}) const {
-        model_carry<T, typename Backend::template array<T>> from_the_beginning;
-        return evaluate(theta, tokens, from_the_beginning, how, backend);
+    /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored as X, and so are the logits.
+    template <class T, backend_for<T> Backend = default_backend, class X = T>
+    auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
+                  same<solutions<T, Backend, X>>* how = nullptr, Backend backend = Backend{},
+                  sequences_as<X> stored = {}) const {
+        model_carry<T, array_of<T, Backend>> from_the_beginning;
+        return evaluate(theta, tokens, from_the_beginning, how, backend, stored);
     }
 
     /// The same, from `carry` on, which is then where these tokens end: a prompt, then token by token. Where a chunk ends with
     /// each call, as it does with one-token chunks, several calls give the bits of one. Errors: a carry of other layers or another
     /// number of sequences; the carry is then what it was.
-    template <class T, class Tensor, class Backend = default_backend>
-        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, typename Backend::template array<T>>)
-    Tensor evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T, Tensor>& carry,
-                    same<std::vector<solution<T, Tensor>>>* how = nullptr, Backend backend = Backend{})
-    const { return evaluate(parameters_on<T, Backend>(backend, theta), tokens, carry, how, backend); }
+    template <class T, class Tensor, class Backend = default_backend, class X = T>
+        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
+    auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T, Tensor>& carry,
+                  same<solutions<T, Backend, X>>* how = nullptr, Backend backend = Backend{},
+                  sequences_as<X> stored = {}) const {
+        return evaluate(parameters_on<T, Backend>(backend, theta), tokens, carry, how, backend, stored);
+    }
     /// The same with parameters that are where the backend works with them, for many calls: a device is given them once. Errors: also parameters or a
     /// carry of another device.
-    template <class T, class Tensor, class Backend>
-        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, typename Backend::template array<T>>)
-    Tensor evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
-                    model_carry<T, Tensor>& carry, same<std::vector<solution<T, Tensor>>>* how, same<Backend> backend)
+    template <class T, class Tensor, class Backend, class X = T>
+        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
+    array_of<X, Backend> evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
+                                  model_carry<T, Tensor>& carry, same<solutions<T, Backend, X>>* how,
+                                  same<Backend> backend, sequences_as<X> = {})
     const {
+        static_assert(may_store<X, T, Backend>(),
+                      "sequence_model: the backend does not store sequences as sequences_as says");
         const parameter_tree<T>& theta = there.tree();
         there.require_here("sequence_model", backend);
         if constexpr (!parameters_on<T, Backend>::shared)
@@ -122,7 +127,7 @@ public:
         const view<const T> table = theta["embedding"];
         model_carry<T, Tensor> next;
         detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
-        Tensor x;
+        array_of<X, Backend> x;
         backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
         embedding(there(table), tokens, x.view(), backend);
         const shape expected{x.shape()[0], layer<Block>::carry_width(block_dims())};
@@ -132,7 +137,8 @@ public:
             });
         const auto run = [&](const auto& l, const dims& d, const std::string& name, view<const T> from) {
             const index offset = std::remove_cvref_t<decltype(l)>::parameter_offset(theta, d, name);
-            return l.template run<T>(d, there.data() + offset, std::as_const(x).view(), from, backend, nullptr);
+            return l.template run<T, Backend, X>(d, there.data() + offset, std::as_const(x).view(), from, backend,
+                                                 nullptr);
         };
         for (std::size_t i = 0; i < layers; ++i) {
             const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
@@ -141,7 +147,7 @@ public:
             next.blocks.push_back(how ? copy_of(backend, y.carry) : std::move(y.carry));
             if (how) (*how)[i] = std::move(y);
         }
-        Tensor logits = run(head, head_dims(), "head.", {}).value;
+        auto logits = run(head, head_dims(), "head.", {}).value;
         carry = std::move(next);
         return logits;
     }

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -117,10 +118,12 @@ struct evaluation {
 
 /// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
 /// sample(tokens, targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers and the
-/// convergence grow with their number. argument_error unless length and sequences are at least 1.
-template <class T, class Model, class Sample, backend_for<T> Backend = default_backend>
+/// convergence grow with their number. A model is asked to store its sequences as X, by evaluate(theta, tokens, &how, backend,
+/// sequences_as<X>), where that is not T. argument_error unless length and sequences are at least 1.
+template <class T, class Model, class Sample, backend_for<T> Backend = default_backend, class X = T>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
-                    Backend backend = Backend{}) {
+                    Backend backend = Backend{}, sequences_as<X> stored = {}) {
+    static_assert(may_store<X, T, Backend>(), "evaluate: the backend does not store sequences as sequences_as says");
     static_assert(is_sampler<Sample>,
                   "evaluate: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
                   "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
@@ -135,10 +138,15 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
         const index n = std::min(batch, sequences - first);
         tensor<std::int32_t> tokens({n, length}), targets({n, length});
         sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(first));
-        std::vector<solution<T, typename Backend::template array<T>>> how;
-        const auto logits = model.evaluate(theta, std::as_const(tokens).view(), &how, backend);
+        std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>> how;
+        const auto logits = [&] {
+            if constexpr (std::is_same_v<X, T>)
+                return model.evaluate(theta, std::as_const(tokens).view(), &how, backend);
+            else
+                return model.evaluate(theta, std::as_const(tokens).view(), &how, backend, stored);
+        }();
         cross_entropy_result<T> part;
-        cross_entropy(logits.view(), std::as_const(targets).view(), view<T>{}, backend, part);
+        cross_entropy(logits.view(), std::as_const(targets).view(), view<X>{}, backend, part);
         answers.insert(answers.end(), part.answers.begin(), part.answers.end());
         for (const auto& s : how) reached.push_back(s);
     }

@@ -56,11 +56,6 @@ struct training_result {
     std::string message;  ///< names step and parameter when something was not finite
 };
 
-/// How a training stores sequences, forward and back: as X. The default is what its parameters are; a device may have a shorter type,
-/// sequences_as<cuda::bf16>.
-template <class X>
-struct sequences_as {};
-
 namespace detail {
 template <class X, class T, class Model, class Sample, class Observe, backend_for<T> Backend>
 training_result train(const Model& model, parameter_tree<T>& trained, training_memory<T>& remembered,
