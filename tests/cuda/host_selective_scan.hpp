@@ -39,9 +39,10 @@ void selective_scan_start(const device&, index tiles, const Sequences& s) {
     on_a_team(Threads, selective_scan_shared_bytes<typename Sequences::state, N, Items>, tiles, host::selective_scans,
               [s](const host::team& team, index tile) { selective_scan_tile<Threads, N, Items>(team, tile, s); });
 }
-template <int Threads, int N, int Items, class T, class S, update Update>
-void selective_scan_back_start(const device&, index tiles, const selective_scan_adjoint<T, S, Update>& s) {
-    on_a_team(Threads, selective_scan_back_shared_bytes<S, Threads, N, Items>, tiles, host::selective_scans_back,
+template <int Threads, int N, int Items, class Adjoint>
+void selective_scan_back_start(const device&, index tiles, const Adjoint& s) {
+    on_a_team(Threads, selective_scan_back_shared_bytes<typename Adjoint::state, Threads, N, Items>, tiles,
+              host::selective_scans_back,
               [s](const host::team& team, index tile) { selective_scan_back_tile<Threads, N, Items>(team, tile, s); });
 }
 

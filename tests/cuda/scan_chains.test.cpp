@@ -22,6 +22,16 @@ consteval int chains_in_scans() {
     }(typename program::nodes{});
 }
 
+/// And how many the way back, as far as Reach, goes through with a scan.
+template <class Expression, fprnn::dependence Reach = fprnn::dependence::input>
+consteval int chains_back() {
+    using program = fprnn::program<std::remove_const_t<Expression>>;
+    using frame = fprnn::frame<program, double, cuda::device>;
+    return []<class... E>(fprnn::type_list<E...>) {
+        return (0 + ... + fprnn::goes_back_in_scan<frame, fprnn::scan_of_chain<frame, E>, E, Reach>());
+    }(typename program::nodes{});
+}
+
 auto step_of(auto from) { return softplus(fprnn::affine<"delta">(from)); }
 auto scan_of(auto step, auto u) {
     return fprnn::selective_scan<"ssm">(step, fprnn::linear<"b", fprnn::d_state>(in),
@@ -39,6 +49,11 @@ auto solved(auto sum) { return fprnn::fixed_point(fprnn::layer_norm<"n">(sum)); 
 static_assert(chains_in_scans<decltype(fprnn::models::fp_mamba<2>())>() == 1);
 static_assert(chains_in_scans<decltype(fprnn::models::mamba())>() == 2);
 static_assert(chains_in_scans<decltype(fprnn::models::mamba()), fprnn::default_backend>() == 0);
+// The innermost loop is that of one token, whose bodies are one kernel as it is.
+static_assert(chains_back<decltype(fprnn::models::fp_mamba<2>())>() == 1);
+static_assert(chains_back<decltype(fprnn::models::fp_mamba<2>()), fprnn::dependence::shifted>() == 1);
+static_assert(chains_back<decltype(fprnn::models::fp_mamba<2>()), fprnn::dependence::current>() == 0);
+static_assert(chains_back<decltype(fprnn::models::mamba())>() == 2);
 
 void check(auto expression, index d_state) {
     const host::guarded_devices guard;
@@ -65,6 +80,7 @@ TEST_CASE("cuda chains of scans: one behind each scan, whose values others may r
 
 TEST_CASE("cuda chains of scans: what sees the iterate, a step and a gate, in registers or not") {
     static_assert(chains_in_scans<decltype(layers::gated_scan_of_iterate())>() == 2);
+    static_assert(chains_back<decltype(layers::gated_scan_of_iterate())>() == 2);
     check(layers::gated_scan_of_iterate(), 3);
     check(layers::gated_scan_of_iterate(), 40);
 }
@@ -91,7 +107,9 @@ TEST_CASE("cuda chains of scans: what is not there yet, or too much, or somebody
     static_assert(chains_in_scans<decltype(solved(sigmoid(later) * S))>() == 1);
     static_assert(chains_in_scans<decltype(solved(read_twice))>() == 1);
     static_assert(chains_in_scans<decltype(solved(many))>() == 0);
+    static_assert(chains_back<decltype(solved(sigmoid(later) * S)), fprnn::dependence::shifted>() == 1);
     check(solved(S * sigmoid(later)), 3);
+    check(solved(sigmoid(later) * S), 3);
     check(solved(read_twice), 3);
 }
 
@@ -113,8 +131,26 @@ TEST_CASE("cuda chains of scans: a step that is the scan's input, too, or is mad
     check_outside(silu(S) * second);
 }
 
+TEST_CASE("cuda chains of scans: who would store before them what they send goes back node by node") {
+    // Between S and z ⊙ S others read both; between Δ and its scan others read what Δ is of.
+    const auto gate = z();
+    const auto S = scan_of(fprnn::linear<"x">(in));
+    const auto between = fprnn::linear<"out", fprnn::d_in>(
+        cat(fprnn::layer_norm<"a">(gate), fprnn::layer_norm<"b_">(S), fprnn::linear<"g">(gate), normalise(gate * S)));
+    static_assert(chains_in_scans<decltype(between)>() == 2);
+    static_assert(chains_back<decltype(between)>() == 1);
+    check_outside(between);
+    const auto v = fprnn::linear<"v">(in);
+    const auto of_step = fprnn::selective_scan<"ssm">(softplus(v), fprnn::linear<"b", fprnn::d_state>(v),
+                                                      fprnn::linear<"c", fprnn::d_state>(in), z());
+    static_assert(chains_in_scans<decltype(of_step)>() == 1);
+    static_assert(chains_back<decltype(of_step)>() == 0);
+    check_outside(of_step);
+}
+
 TEST_CASE("cuda chains of scans: outside of the iteration, with softplus, skip and gate") {
     static_assert(chains_in_scans<decltype(layers::gated_scan())>() == 2);
+    static_assert(chains_back<decltype(layers::gated_scan())>() == 2);
     check_outside(fprnn::models::mamba());
     check_outside(layers::gated_scan());
 }

@@ -76,10 +76,27 @@ bool start_kernel(const device& d, index n, const body::selective_scan<T, Step, 
     return true;
 }
 template <class T>
-bool start_kernel(const device& d, index n, const body::selective_scan_back_input<T>& scan) {
-    const index N = scan.shape.states, one = N * scan.shape.channels;
-    if (!is_dense<T>(n, scan, scan.y_bar, scan.u_bar) || scan.H_bar.stride != one || N > max_states<T>) return false;
-    selective_scan_input_adjoint<T, T> s{{arguments_of<T>(n, scan)}};
+bool bars_are_dense(index, const kernel::no_chain<T>&) {
+    return true;
+}
+template <class F, class T, class Stores, kernel::operand... From>
+bool bars_are_dense(index channels, const kernel::chain_of_scan_back<F, T, Stores, From...>& chain) {
+    const bool of_worker[] = {From == kernel::operand::vector...};
+    bool dense = chain.bar.stride == channels;
+    for (std::size_t k = 0; k < sizeof...(From); ++k) {
+        const receiver<T>& to = chain.a_bar[k];
+        dense = dense && (of_worker[k] || chain.a[k].stride == channels) &&
+                (!to.rows.data || (to.of_worker == of_worker[k] && to.rows.stride == channels));
+    }
+    return dense;
+}
+template <class T, class Behind>
+bool start_kernel(const device& d, index n, const body::selective_scan_back_input<T, Behind>& scan) {
+    const index N = scan.shape.states, D = scan.shape.channels, one = N * D;
+    if (!is_dense<T>(n, scan, scan.y_bar, scan.u_bar) || scan.H_bar.stride != one || N > max_states<T> ||
+        !bars_are_dense(D, scan.behind))
+        return false;
+    selective_scan_input_adjoint<T, T, Behind> s{{arguments_of<T>(n, scan)}, scan.behind};
     std::swap(s.b, s.c);
     s.u = scan.y_bar.data, s.y = scan.u_bar.data;
     s.carry_in = s.carry_out = scan.H_bar.data;
@@ -87,20 +104,25 @@ bool start_kernel(const device& d, index n, const body::selective_scan_back_inpu
     return true;
 }
 /// A single token's states need not be recomputed.
-template <class T>
-bool start_kernel(const device& d, index n, const body::selective_scan_back<T>& scan) {
+template <class T, class Step, class Behind>
+bool start_kernel(const device& d, index n, const body::selective_scan_back<T, Step, Behind>& scan) {
     const auto& [tokens, N, D, stride, state_stride] = scan.shape;
     const auto fits = [](const strided<T>& bar, index width) { return !bar.data || bar.stride == width; };
     if (tokens < 2 || N > max_back_states<T> || !is_dense<T>(n, scan, scan.u, scan.y_bar) || scan.H.stride != N * D ||
         scan.H_bar.stride != N * D || !fits(scan.delta_bar, D) || !fits(scan.u_bar, D) || !fits(scan.b_bar, N) ||
-        !fits(scan.c_bar, N) || (scan.A_bar.rows.data && !scan.A_bar.of_worker))
+        !fits(scan.c_bar, N) || (scan.A_bar.rows.data && !scan.A_bar.of_worker) || !bars_are_dense(D, scan.step) ||
+        !bars_are_dense(D, scan.behind))
         return false;
     selective_scan_adjoint<T, T, update::accumulate> s{arguments_of<T>(n, scan)};
     s.workers = d.workers(n);
     s.u = scan.u.data, s.carry_in = scan.H.data, s.y_bar = scan.y_bar.data;
     s.H_bar = scan.H_bar.data, s.delta_bar = scan.delta_bar.data, s.u_bar = scan.u_bar.data;
     s.A_bar = scan.A_bar.rows.data;
-    selective_scan_back_launch(d, s, scan.b_bar.data, scan.c_bar.data);
+    if constexpr (Step::is_chain || Behind::is_chain)
+        selective_scan_back_launch(d, selective_scan_adjoint_in_chains<T, T, Step, Behind>{s, scan.step, scan.behind},
+                                   scan.b_bar.data, scan.c_bar.data);
+    else
+        selective_scan_back_launch(d, s, scan.b_bar.data, scan.c_bar.data);
     return true;
 }
 

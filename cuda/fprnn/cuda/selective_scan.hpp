@@ -33,8 +33,8 @@ namespace detail {
 /// Starts selective_scan_tile or selective_scan_back_tile for all tiles: a kernel in selective_scan.cuh, threads of the host in tests.
 template <int Threads, int N, int Items, class Sequences>
 void selective_scan_start(const device& d, index tiles, const Sequences& s);
-template <int Threads, int N, int Items, class T, class S, update Update>
-void selective_scan_back_start(const device& d, index tiles, const selective_scan_adjoint<T, S, Update>& s);
+template <int Threads, int N, int Items, class Adjoint>
+void selective_scan_back_start(const device& d, index tiles, const Adjoint& s);
 
 /// States of a thread are in its registers; the adjoint has four numbers of each.
 template <class S>
@@ -71,12 +71,13 @@ void selective_scan_launch(const device& d, const Sequences& s) {
 }
 
 /// `s` without what is scratch, of which b_bar and c_bar are added up for the cotangents of b and c, which are not wanted when they are null.
-template <int N = 4, class T, class S, update Update>
-void selective_scan_back_launch(const device& d, selective_scan_adjoint<T, S, Update> s, T* b_bar, T* c_bar) {
+template <int N = 4, class Adjoint, class T = typename Adjoint::number>
+void selective_scan_back_launch(const device& d, Adjoint s, T* b_bar, T* c_bar) {
+    using S = typename Adjoint::state;
     if constexpr (N < max_back_states<S>)
         if (s.states > N) return selective_scan_back_launch<2 * N>(d, s, b_bar, c_bar);
     constexpr int threads = selective_scan_back_threads<S>, items = selective_scan_items<S>(N);
-    const index tiles = selective_scan_tiles(s, threads), bands = s.workers ? tiles / s.workers : 0,
+    const index tiles = selective_scan_back_tiles(s, threads), bands = s.workers ? tiles / s.workers : 0,
                 rows = s.sequences * s.tokens;
     tensor<S> kept(d, {s.workers, selective_scan_rounds(s.tokens, items), s.states, s.channels}),
         b_sums(d, {b_bar ? bands : 0, rows, s.states}), c_sums(d, {c_bar ? bands : 0, rows, s.states});
@@ -85,7 +86,7 @@ void selective_scan_back_launch(const device& d, selective_scan_adjoint<T, S, Up
     s.c_bar = c_sums.data();
     if (tiles > 0) selective_scan_back_start<threads, N, items>(d, tiles, s);
     const auto add = [&](const tensor<S>& sums, T* to) {
-        constexpr bool overwrites = Update == update::overwrite;
+        constexpr bool overwrites = Adjoint::adds == update::overwrite;
         if (to && rows * s.states > 0)
             start_row<S>(d, add_parts<S, S, T>{rows * s.states, bands, sums.data(), to, overwrites});
     };

@@ -17,11 +17,28 @@ namespace fprnn::cuda {
 /// accumulates the first and overwrites the second. scratch: [workers, rounds, N, D].
 template <class T, class S, update Update>
 struct selective_scan_adjoint : selective_scan_arguments<T> {
+    using number = T;
+    using state = S;
+    static constexpr update adds = Update;
+    static constexpr bool has_chains = false;
+    using step_chain = kernel::no_chain<T>;
+    using chain_behind = kernel::no_chain<T>;
     index workers = 0;
     const T* y_bar = nullptr;
     S* scratch = nullptr;
     T *H_bar = nullptr, *delta_bar = nullptr, *u_bar = nullptr, *gate_bar = nullptr;
     S *A_bar = nullptr, *b_bar = nullptr, *c_bar = nullptr, *skip_bar = nullptr;
+};
+
+/// As an expression has it: ȳ is what the chain behind sends to the scan's value, beside what others do, and what Δ has goes through its own chain
+/// (fprnn/program/rules/scan_chains.hpp); skip, gate and softplus are left out, and delta_bar where Δ has a chain.
+template <class T, class S, class Step, class Behind>
+struct selective_scan_adjoint_in_chains : selective_scan_adjoint<T, S, update::accumulate> {
+    static constexpr bool has_chains = true;
+    using step_chain = Step;
+    using chain_behind = Behind;
+    Step step;
+    Behind behind;
 };
 
 /// Rounds of `Items` tokens, before each of which the states are kept.
@@ -30,8 +47,8 @@ FPRNN_BOTH inline index selective_scan_rounds(index tokens, int items) {
 }
 
 /// Teams of `threads` take that many neighbouring channels of a worker's sequences each: so many tiles.
-template <class T, class S, update Update>
-index selective_scan_tiles(const selective_scan_adjoint<T, S, Update>& s, int threads) {
+template <class Adjoint>
+index selective_scan_back_tiles(const Adjoint& s, int threads) {
     return checked_product(s.workers, s.channels / threads + (s.channels % threads != 0), "selective_scan_back");
 }
 
@@ -44,9 +61,13 @@ constexpr std::size_t selective_scan_back_shared_bytes = (((Items + 1) * N + Ite
 
 /// The adjoint of one tile. States are recomputed twice: from the first token to the last, to keep those before each round of `Items` tokens,
 /// and on the way back round by round.
-template <int Threads, int N, int Items, team Team, class T, class S, update Update>
-FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const selective_scan_adjoint<T, S, Update>& s) {
+template <int Threads, int N, int Items, team Team, class Adjoint>
+FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const Adjoint& s) {
     using math::exp, math::exp2;
+    using T = typename Adjoint::number;
+    using S = typename Adjoint::state;
+    using step_chain = typename Adjoint::step_chain;
+    using chain_behind = typename Adjoint::chain_behind;
     constexpr int row = Threads + 1;
     constexpr S ln_2 = S(0.693147180559945309417);  // rates are those of powers of two
     auto* const before =
@@ -62,6 +83,13 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
     const auto is_state = [&](int n) { return mine && n < s.states; };
     const auto in_state = [&](int n) { return n * s.channels + channel; };
 
+    [[maybe_unused]] constexpr bool sends_first_to_input = [] {
+        if constexpr (chain_behind::is_chain)
+            return chain_behind::template stores_to<kernel::operand::input>;
+        else
+            return false;
+    }();
+
     const S skip = mine && s.skip ? static_cast<S>(s.skip[channel]) : S(0);
     S rate[N], h[N], G[N], A_sum[N], skip_sum = S(0);
     FPRNN_UNROLL for (int n = 0; n < N; ++n) {
@@ -70,6 +98,11 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
         const index at = in_state(n);
         rate[n] = kernel::decay_rate<S>(s.A ? static_cast<S>(s.A[at]) : exp(static_cast<S>(s.omega[at])));
     }
+    // Vectors that a chain reads, and what they receive of all tokens.
+    [[maybe_unused]] T of_step[step_chain::size], of_behind[chain_behind::size];
+    [[maybe_unused]] S to_step[step_chain::size] = {}, to_behind[chain_behind::size] = {};
+    if constexpr (Adjoint::has_chains)
+        if (mine) s.step.load_vectors(channel, of_step), s.behind.load_vectors(channel, of_behind);
 
     for (index sequence = worker; sequence < s.sequences; sequence += s.workers) {
         const auto row_of = [&](index t) { return sequence * s.sequence_rows + t * s.token_rows; };
@@ -91,11 +124,15 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
                 to[i] = static_cast<S>(from[row_of(first + i) * s.channels + channel]);
             });
         };
-        const auto step_of = [&](S delta) { return s.softplus ? chain::softplus_function::value(delta) : delta; };
+        const auto step_of = [&](S delta) {
+            if constexpr (!Adjoint::has_chains)
+                if (s.softplus) return chain::softplus_function::value(delta);
+            return delta;
+        };
         const auto put = [&](T* to, index t, S value) {
             if (!to || !mine) return;
             T& x = to[row_of(t) * s.channels + channel];
-            if constexpr (Update == update::accumulate) value += static_cast<S>(x);
+            if constexpr (Adjoint::adds == update::accumulate) value += static_cast<S>(x);
             x = static_cast<T>(value);
         };
         const auto advance = [&](int i, S step, S u) {
@@ -140,9 +177,21 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
             load(s.delta, first, delta);
             FPRNN_UNROLL for (int i = 0; i < Items; ++i) step[i] = step_of(delta[i]);
             load(s.u, first, u);
-            load(s.y_bar, first, y);
-            S through_gate[Items];  // ȳ ⊙ SiLU'(z), before y is y'
-            if (s.gate) {
+            [[maybe_unused]] S to_input[Items] = {};  // what the chain behind sends to u
+            if constexpr (!chain_behind::is_chain)
+                load(s.y_bar, first, y);
+            else
+                detail::each_item<Items>(mine ? count : 0, [&](int i) {
+                    const index at = row_of(first + i) * s.channels + channel;
+                    const auto received =
+                        s.behind.back_at(at, of_behind, u[i], static_cast<S>(s.behind.bar.data[at]), to_behind);
+                    y[i] = received.value;
+                    if constexpr (!chain_behind::template stores_to<kernel::operand::scan>)
+                        y[i] += static_cast<S>(s.y_bar[at]);
+                    to_input[i] = received.input;
+                });
+            [[maybe_unused]] S through_gate[Items];  // ȳ ⊙ SiLU'(z), before y is y'
+            if (!Adjoint::has_chains && s.gate) {
                 S z[Items] = {};
                 load(s.gate, first, z);
                 FPRNN_UNROLL for (int i = 0; i < Items; ++i) {
@@ -161,7 +210,7 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
                 FPRNN_UNROLL for (int n = 0; n < N; ++n) before[(i * N + n) * row + team.rank()] = h[n];
                 if (i == Items || i >= count) continue;
                 advance(i, step[i], u[i]);
-                if (!s.gate) continue;
+                if (Adjoint::has_chains || !s.gate) continue;
                 S before_gate = skip * u[i];
                 FPRNN_UNROLL for (int n = 0; n < N; ++n) before_gate += c_rows[i * N + n] * h[n];
                 put(s.gate_bar, first + i, through_gate[i] * before_gate);
@@ -188,10 +237,24 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
                     G[n] *= decay;
                 }
                 S step_bar = u[i] * through_b + ln_2 * through_decay;
-                if (s.softplus) step_bar *= chain::softplus_function::slope(delta[i], step[i]);
-                put(s.delta_bar, first + i, step_bar);
-                put(s.u_bar, first + i, step[i] * through_b + skip * y[i]);
-                skip_sum += y[i] * u[i];
+                if constexpr (!Adjoint::has_chains) {
+                    if (s.softplus) step_bar *= chain::softplus_function::slope(delta[i], step[i]);
+                    put(s.delta_bar, first + i, step_bar);
+                    put(s.u_bar, first + i, step[i] * through_b + skip * y[i]);
+                    skip_sum += y[i] * u[i];
+                } else if (mine) {
+                    const index at = row_of(first + i) * s.channels + channel;
+                    S input_bar = step[i] * through_b + to_input[i];
+                    if constexpr (step_chain::is_chain) {
+                        input_bar += s.step.back_at(at, of_step, u[i], step_bar, to_step).input;
+                    } else {
+                        put(s.delta_bar, first + i, step_bar);
+                    }
+                    if (s.u_bar) {
+                        T& to = s.u_bar[at];
+                        to = static_cast<T>(sends_first_to_input ? input_bar : static_cast<S>(to) + input_bar);
+                    }
+                }
             }
             team.barrier();
             sum_channels(first, s.b_bar, [&](int t, int n, int d) { return before[(t * N + n) * row + d]; });
@@ -203,6 +266,11 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const sel
     }
     if (s.A_bar)
         FPRNN_UNROLL for (int n = 0; n < N; ++n) if (is_state(n)) s.A_bar[worker * one + in_state(n)] += A_sum[n];
+    if constexpr (Adjoint::has_chains)
+        if (mine) {
+            s.step.send_vectors(worker, channel, to_step);
+            s.behind.send_vectors(worker, channel, to_behind);
+        }
     if (s.skip_bar && mine) s.skip_bar[worker * s.channels + channel] = skip_sum;
 }
 

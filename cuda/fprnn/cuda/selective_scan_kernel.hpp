@@ -47,10 +47,13 @@ struct selective_scan_in_chains : selective_scan_sequences<T, S> {
 };
 
 /// What the adjoint's iterations need: Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,  Ḣ_{t−1} = λ_t ⊙ Ḣ_t. Read from the last token to the first
-/// it is a scan like the other, with c in the place of b, ȳ of u, ū of y, Ḣ of the carries; nothing is around it.
-template <class T, class S>
+/// it is a scan like the other, with c in the place of b, ȳ of u, ū of y, Ḣ of the carries. ȳ has what the chain behind sends to the scan's value
+/// beside what others do; nothing else is around it.
+template <class T, class S, class Behind = kernel::no_chain<T>>
 struct selective_scan_input_adjoint : selective_scan_sequences<T, S> {
-    static constexpr bool is_adjoint = true;
+    static constexpr bool is_adjoint = true, has_chains = Behind::is_chain;
+    using chain_behind = Behind;
+    Behind behind;
 };
 
 /// Teams of `threads` take that many neighbouring channels of a sequence each: so many tiles.
@@ -70,7 +73,8 @@ template <class Sequences, int Threads, int N, int Items>
 struct selective_scan_rows {
     using T = typename Sequences::number;
     static constexpr int shares = (Items * N + Threads - 1) / Threads;
-    T delta[Items], u[Items], gate[Items], b[shares], c[shares];
+    T delta[Items], u[Items], gate[Items], b[shares],
+        c[shares];  // the adjoint has ȳ as u, and as gate what a chain receives
     T step[Items][Sequences::step_chain::size], behind[Items][Sequences::chain_behind::size];  // where there are chains
 };
 
@@ -105,7 +109,10 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
     const S skip = mine && s.skip ? static_cast<S>(s.skip[channel]) : S(0);
     [[maybe_unused]] T of_step[step_chain::size], of_behind[chain_behind::size];
     if constexpr (Sequences::has_chains)
-        if (mine) s.step.load_vectors(channel, of_step), s.behind.load_vectors(channel, of_behind);
+        if (mine) {
+            if constexpr (step_chain::is_chain) s.step.load_vectors(channel, of_step);
+            if constexpr (chain_behind::is_chain) s.behind.load_vectors(channel, of_behind);
+        }
 
     const auto token = [&](index i) { return Sequences::is_adjoint ? s.tokens - 1 - i : i; };
     const auto tokens_from = [&](index first) {
@@ -119,10 +126,13 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                 const index at = start + token(first + i) * stride;
                 to.u[i] = s.u[at];
                 if constexpr (!step_chain::is_chain) to.delta[i] = s.delta[at];
-                if constexpr (Sequences::has_chains)
+                if constexpr (Sequences::is_adjoint) {
+                    if constexpr (chain_behind::is_chain) to.gate[i] = s.behind.bar.data[at];
+                } else if constexpr (Sequences::has_chains) {
                     s.step.load_rows(at, to.step[i]), s.behind.load_rows(at, to.behind[i]);
-                else if (s.gate)
+                } else if (s.gate) {
                     to.gate[i] = s.gate[at];
+                }
             });
         FPRNN_UNROLL for (int k = 0; k < rows::shares; ++k) {
             const int i = k * Threads + team.rank(), t = i / N, n = i % N;
@@ -167,28 +177,37 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                     step = static_cast<S>(now.delta[i]);
                 }
                 if constexpr (Sequences::is_adjoint) {
-                    S y = S(0);
+                    S y = S(0), y_bar = u, to_input = S(0);
+                    if constexpr (chain_behind::is_chain) {
+                        S input = S(0), to_vectors[chain_behind::size] = {};  // an iteration asks for none of vectors
+                        chain_behind::template each<kernel::operand::input>(
+                            [&](std::size_t k) { input = static_cast<S>(s.behind.a[k].data[at]); });
+                        const auto received =
+                            s.behind.back_at(at, of_behind, input, static_cast<S>(now.gate[i]), to_vectors);
+                        y_bar += received.value;
+                        to_input = received.input;
+                    }
                     FPRNN_UNROLL for (int n = 0; n < N; ++n) {
-                        h[n] += b[n] * u;
+                        h[n] += b[n] * y_bar;
                         y += c[n] * h[n];
                         h[n] *= exp2(rate[n] * step);
                     }
-                    to = static_cast<T>(static_cast<S>(to) + step * y);
-                    return;
+                    to = static_cast<T>(static_cast<S>(to) + step * y + to_input);
+                } else {
+                    if constexpr (!Sequences::has_chains)
+                        if (s.softplus) step = chain::softplus_function::value(step);
+                    const S input = step * u;
+                    S y = Sequences::has_chains ? S(0) : skip * u;
+                    FPRNN_UNROLL for (int n = 0; n < N; ++n) {
+                        h[n] = exp2(rate[n] * step) * h[n] + b[n] * input;
+                        y += c[n] * h[n];
+                    }
+                    if constexpr (chain_behind::is_chain)
+                        s.behind.to.data[at] = static_cast<T>(chain_behind::value(of_behind, now.behind[i], y, u));
+                    if constexpr (!Sequences::has_chains)
+                        if (s.gate) y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
+                    to = static_cast<T>(y);
                 }
-                if constexpr (!Sequences::has_chains)
-                    if (s.softplus) step = chain::softplus_function::value(step);
-                const S input = step * u;
-                S y = Sequences::has_chains ? S(0) : skip * u;
-                FPRNN_UNROLL for (int n = 0; n < N; ++n) {
-                    h[n] = exp2(rate[n] * step) * h[n] + b[n] * input;
-                    y += c[n] * h[n];
-                }
-                if constexpr (chain_behind::is_chain)
-                    s.behind.to.data[at] = static_cast<T>(chain_behind::value(of_behind, now.behind[i], y, u));
-                if constexpr (!Sequences::has_chains)
-                    if (s.gate) y *= chain::silu_function::value(static_cast<S>(now.gate[i]));
-                to = static_cast<T>(y);
             });
         if (more) {
             stage(1 - side, next);

@@ -118,20 +118,24 @@ struct selective_scan_open_back {
     }
 };
 
-template <class T>
+/// `behind` sends back first what it received.
+template <class T, class Behind>
 struct selective_scan_back_input {
     kernel::selective_scan_shape shape;
     const T* A;
     strided<const T> delta, b, c, y_bar;
     strided<T> H_bar, u_bar;
+    Behind behind;
 
     template <class Team>
-    FPRNN_BOTH void row(index s, index) const {
+    FPRNN_BOTH void row(index s, index worker) const {
+        behind.template row<Team>(shape, s, worker);
         kernel::selective_scan_back_input<Team, T>(shape, A, delta[s], b[s], c[s], y_bar[s], H_bar[s], u_bar[s]);
     }
 };
 
-template <class T>
+/// Likewise, and `step` afterwards what delta has.
+template <class T, class Step, class Behind>
 struct selective_scan_back {
     kernel::selective_scan_shape shape;
     const T* A;
@@ -139,12 +143,16 @@ struct selective_scan_back {
     strided<T> H_bar;
     receiver<T> A_bar;
     strided<T> delta_bar, b_bar, c_bar, u_bar, scratch;
+    Step step;
+    Behind behind;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index worker) const {
+        behind.template row<Team>(shape, s, worker);
         kernel::selective_scan_back<Team, T>(shape, A, delta[s], b[s], c[s], u[s], H[s], y_bar[s], H_bar[s],
                                              A_bar.at(s, worker), delta_bar[s], b_bar[s], c_bar[s], u_bar[s],
                                              scratch[worker]);
+        step.template row<Team>(shape, s, worker);
     }
 };
 

@@ -56,7 +56,8 @@ struct rule<elementwise_node<G, E...>> : plain_rule {
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
-        run_back<Reach>(f, row, n, chain_arguments<node>{}, functor{});
+        if constexpr (!goes_back_in_scan<F, scan_of_chain<F, node>, node, Reach>())
+            run_back<Reach>(f, row, n, chain_arguments<node>{}, functor{});
     }
 
 private:

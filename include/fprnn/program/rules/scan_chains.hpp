@@ -3,11 +3,13 @@
 #include <fprnn/ops/scan_chain.hpp>
 #include <fprnn/program/frame.hpp>
 
+#include <algorithm>
 #include <concepts>
 #include <cstddef>
 #include <type_traits>
+#include <utility>
 
-/// Elementwise chains that a device evaluates where it scans: what Δ is made of before a selective scan, softplus say, and one chain of its
+/// Elementwise chains that a device evaluates where it scans, and goes back through there: what Δ is made of before a selective scan, softplus say, and one chain of its
 /// values behind it, such as a skip and a gate, SiLU(z) ⊙ (S + D ⊙ u). It has these numbers at hand there.
 namespace fprnn {
 
@@ -130,15 +132,38 @@ template <class F, class E, class S, class... Rest>
 struct scan_of_chain<F, E, type_list<S, Rest...>>
     : std::conditional_t<is_chain_of<F, E, S>, std::type_identity<S>, scan_of_chain<F, E, type_list<Rest...>>> {};
 
+/// Whether nobody whose turn on the way back is between those of E and Scan minds that E sends to A in Scan's turn: who stores is the first.
+template <class F, class Scan, class E, class A, class... C>
+consteval bool may_send_in_turn_of(type_list<C...>) {
+    using program = typename F::program;
+    constexpr std::size_t e = program::template slot<E>, scan = program::template slot<Scan>;
+    return ((program::template slot<C> <= std::min(e, scan) || program::template slot<C> >= std::max(e, scan) ||
+             !contains<typename needs<C>::type, A> || (!F::template stores<E, A> && !F::template stores<C, A>)) &&
+            ...);
+}
+template <class F, class Scan, class E, class... A>
+consteval bool may_go_back_in_turn_of(type_list<A...>) {
+    return (may_send_in_turn_of<F, Scan, E, A>(typename F::program::nodes{}) && ...);
+}
+
 // Functors are taken apart for nvcc, as in the rule of elementwise nodes.
 template <class Scan, class E, class F, class... A, template <class...> class Functor, class... Arguments>
 auto chain_in_scan(const F& f, index row, type_list<A...>, Functor<Arguments...>) {
     using T = typename F::scalar;
-    return kernel::chain_of_scan<Functor<Arguments...>, T, operand_of<Scan, A>()...>{{f.template values<A>(row)...},
+    return kernel::chain_of_scan<Functor<Arguments...>, T, operand_of<Scan, A>()...>{{{f.template values<A>(row)...}},
                                                                                      f.template values<E>(row)};
 }
 
 }  // namespace detail
+
+/// Whether a pass that reaches Reach goes back through E, a chain of Scan, with it. The innermost loop, of one token, does so node by node.
+template <class F, class Scan, class E, dependence Reach>
+consteval bool goes_back_in_scan() {
+    if constexpr (std::is_void_v<E> || std::is_void_v<Scan> || Reach == dependence::current)
+        return false;
+    else
+        return detail::may_go_back_in_turn_of<F, Scan, E>(chain_arguments<E>{});
+}
 
 /// The scan with which a device evaluates the elementwise node E, or void.
 template <class F, class E>
@@ -155,6 +180,32 @@ auto chain_in_scan(const F& f, index row) {
         chain.is_read = std::same_as<E, chain_behind<F, Scan>> || f.phase != pass::forward;
         return chain;
     }
+}
+
+namespace detail {
+
+template <class Scan, class E, dependence Reach, class F, class Call, class... A, template <class...> class Functor,
+          class... Arguments>
+void chain_back_in_scan(const F& f, index row, const Call& call, type_list<A...>, Functor<Arguments...>) {
+    using T = typename F::scalar;
+    using stores = std::integer_sequence<bool, F::template stores<E, A>...>;
+    const auto send = [&](auto... to) {
+        call(kernel::chain_of_scan_back<Functor<Arguments...>, T, stores, operand_of<Scan, A>()...>{
+            {{f.template values<A>(row)...}}, f.template bars<E>(row), {to.into...}});
+        (to.finish(), ...);
+    };
+    send(f.template bars_within<A, Reach>(row, f.tile)...);
+}
+
+}  // namespace detail
+
+/// Calls call(chain) with the adjoint of E, a chain of Scan, from `row` on, where that is gone back through with the scan.
+template <class Scan, class E, dependence Reach, class F, class Call>
+void with_chain_back(const F& f, index row, const Call& call) {
+    if constexpr (goes_back_in_scan<F, Scan, E, Reach>())
+        detail::chain_back_in_scan<Scan, E, Reach>(f, row, call, chain_arguments<E>{}, chain_functor<E>{});
+    else
+        call(kernel::no_chain<typename F::scalar>());
 }
 
 }  // namespace fprnn

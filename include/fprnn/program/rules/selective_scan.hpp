@@ -186,14 +186,18 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
                     body::open_value_back<T>{n * D, k, g, f.template bar_at<node>(row), f.template bar_at<U>(row)});
             } else {
                 f.on.copy(f.tile * one, m.state, m.trial);
-                f.each_row(f.tile, body::selective_scan_back_input<T>{shape(f, n),
-                                                                      m.A,
-                                                                      f.template values<Delta>(row),
-                                                                      f.template values<B>(row),
-                                                                      f.template values<C>(row),
-                                                                      f.template bars<node>(row),
-                                                                      {m.trial, one},
-                                                                      f.template bars<U>(row)});
+                with_chain_back<node, chain_behind<F, node>, Reach>(f, row, [&](const auto& behind) {
+                    using scan = body::selective_scan_back_input<T, std::remove_cvref_t<decltype(behind)>>;
+                    f.each_row(f.tile, scan{shape(f, n),
+                                            m.A,
+                                            f.template values<Delta>(row),
+                                            f.template values<B>(row),
+                                            f.template values<C>(row),
+                                            f.template bars<node>(row),
+                                            {m.trial, one},
+                                            f.template bars<U>(row),
+                                            behind});
+                });
             }
         } else {
             T* running = m.state;
@@ -202,22 +206,31 @@ struct rule<selective_scan_node<Name, Delta, B, C, U>> : plain_rule {
                 running = m.trial;
             }
             auto A_bar = f.sums(f.tile, one, solving ? nullptr : m.A_bar);
-            f.each_row(f.tile, body::selective_scan_back<T>{
-                                   shape(f, n),
-                                   m.A,
-                                   f.template values<Delta>(row),
-                                   f.template values<B>(row),
-                                   f.template values<C>(row),
-                                   f.template values<U>(row),
-                                   {before(f, row), one},
-                                   f.template bars<node>(row),
-                                   {running, one},
-                                   A_bar.into,
-                                   {f.template bar_within<Delta, Reach>(row), f.template stride_of<Delta>()},
-                                   {f.template bar_within<B, Reach>(row), f.template stride_of<B>()},
-                                   {f.template bar_within<C, Reach>(row), f.template stride_of<C>()},
-                                   {f.template bar_within<U, Reach>(row), f.template stride_of<U>()},
-                                   m.scratch});
+            const auto scan_back = [&](const auto& step, const auto& behind) {
+                using scan = body::selective_scan_back<T, std::remove_cvref_t<decltype(step)>,
+                                                       std::remove_cvref_t<decltype(behind)>>;
+                f.each_row(f.tile, scan{shape(f, n),
+                                        m.A,
+                                        f.template values<Delta>(row),
+                                        f.template values<B>(row),
+                                        f.template values<C>(row),
+                                        f.template values<U>(row),
+                                        {before(f, row), one},
+                                        f.template bars<node>(row),
+                                        {running, one},
+                                        A_bar.into,
+                                        {f.template bar_within<Delta, Reach>(row), f.template stride_of<Delta>()},
+                                        {f.template bar_within<B, Reach>(row), f.template stride_of<B>()},
+                                        {f.template bar_within<C, Reach>(row), f.template stride_of<C>()},
+                                        {f.template bar_within<U, Reach>(row), f.template stride_of<U>()},
+                                        m.scratch,
+                                        step,
+                                        behind});
+            };
+            with_chain_back<node, chain_behind<F, node>, Reach>(f, row, [&](const auto& behind) {
+                with_chain_back<node, chain_before<F, node>, Reach>(f, row,
+                                                                    [&](const auto& step) { scan_back(step, behind); });
+            });
             A_bar.finish();
         }
     }
