@@ -27,12 +27,18 @@ int main() try {
 
     //! [layer]
     fp::cuda::device gpu{0};
-    const auto there = gpu.copy(theta);
-    const auto sol = layer(there, gpu.copy(x), gpu);
-    const auto value = copy_to_host(sol.value);
+    const auto sol = layer(theta, x, gpu);
     //! [layer]
-    std::printf("value %s, on average %.0e from the host's\n", value.shape().to_string().c_str(),
-                distance(value, expected));
+    std::printf("value %s, on average %.0e from the host's\n", sol.value.shape().to_string().c_str(),
+                distance(sol.value, expected));
+
+    //! [there]
+    const auto there = gpu.copy(theta);
+    const auto stays = layer(there, gpu.copy(x), gpu);
+    const auto next = layer(there, gpu.copy(x), stays.carry, gpu);
+    const auto value = copy_to_host(next.value);
+    //! [there]
+    std::printf("and the next %s\n", value.shape().to_string().c_str());
 
     //! [bf16]
     const auto half = layer(there, gpu.copy(fp::cuda::round_to_bf16(x)), gpu);  // half.value is bf16, half.carry float
@@ -64,7 +70,7 @@ int main() try {
         std::printf("then %d\n", token[0]);
     }
     //! [generate]
-    return sol.all_converged() && end.end == fp::training_end::steps && distance(value, expected) < 1e-3 ? 0 : 1;
+    return sol.all_converged() && end.end == fp::training_end::steps && distance(sol.value, expected) < 1e-3 ? 0 : 1;
 } catch (const fp::cuda::error& e) {
     std::printf("no GPU: %s\n", e.what());
     return 1;

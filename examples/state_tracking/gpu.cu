@@ -10,7 +10,7 @@ using fp::cuda::device;
 
 namespace {
 
-/// Null when a.reflections are not among the compiled.
+/// Null when a.reflections are not among the compiled. Which of the two models it is the architecture says.
 blocks_on<device> make_mixed(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
     switch (a.reflections) {
         case 1: return make_with_reflections<1>(a, schedule, adjoint);

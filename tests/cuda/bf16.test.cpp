@@ -29,8 +29,8 @@ TEST_CASE("cuda bf16: what lies elsewhere or has another shape is named as ever"
     const auto theta = fprnn::init<float>(layer, {.d_in = 2, .d_inner = 3}, fprnn::seed{4});
     const cuda::device gpu(0), other(1);
     const auto x = [](fprnn::index D) { return fprnn::tensor<cuda::bf16>({1, 1, D}); };
-    CHECK_THROWS_WITH_AS(layer(gpu.copy(theta), other.copy(x(2)), gpu),
-                         "layer: x is not on the device that the call names, GPU 0", fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(layer(gpu.copy(theta), other.copy(x(2)), gpu), "layer: x is on GPU 1 but the call names GPU 0",
+                         fprnn::argument_error);
     CHECK_THROWS_WITH_AS(layer(gpu.copy(theta), gpu.copy(x(3)), gpu), "layer: x must be [B,T,2], got [1,1,3]",
                          fprnn::argument_error);
     CHECK(layer(gpu.copy(theta), gpu.copy(x(2)), gpu).all_converged());

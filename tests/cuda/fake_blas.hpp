@@ -4,6 +4,9 @@
 
 #include <cublas_v2.h>
 
+#include <algorithm>
+#include <cstdint>
+
 /// The part of cuBLAS that the library calls, as plain loops over column-major matrices.
 namespace fake {
 
@@ -13,7 +16,8 @@ cublasStatus_t gemm(const char* name, cublasOperation_t of_a, cublasOperation_t 
                     const T* beta, T* C, std::int64_t ldc) {
     if (state.result(name) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
     const bool at = of_a == CUBLAS_OP_T, bt = of_b == CUBLAS_OP_T;
-    if (m < 0 || n < 0 || k < 0 || lda < (at ? k : m) || ldb < (bt ? n : k) || ldc < m)
+    const auto at_least = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
+    if (m < 0 || n < 0 || k < 0 || lda < at_least(at ? k : m) || ldb < at_least(bt ? n : k) || ldc < at_least(m))
         return CUBLAS_STATUS_INVALID_VALUE;
     enqueue([=, by = *alpha, keep = *beta] {
         for (std::int64_t j = 0; j < n; ++j)

@@ -44,9 +44,10 @@ struct runtime {
     std::string failed;                             ///< its name
     cudaError_t last = cudaSuccess;
     std::shared_ptr<graph> capturing;
-    int graphs = 0;                   ///< that have not been destroyed, executable ones, too
-    bool graphs_take_memory = false;  ///< as long as there are any, nothing else has some
-    int without_memory = 0;           ///< how many of the next graphs and handles have none, when they begin
+    bool loads_while_capturing = true;  ///< kernels
+    int graphs = 0;                     ///< that have not been destroyed, executable ones, too
+    bool graphs_take_memory = false;    ///< as long as there are any, nothing else has some
+    int without_memory = 0;             ///< how many of the next graphs and handles have none, when they begin
 
     bool has_no_memory() { return without_memory > 0 && without_memory-- > 0; }
 

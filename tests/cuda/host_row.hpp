@@ -50,7 +50,9 @@ namespace fprnn::cuda::detail {
 template <class Kernel>
 void start(const Kernel& kernel) {
     ++host::launches;
-    check(fake::state.result("cudaLaunchKernelEx"), "cudaLaunchKernelEx");
+    const bool loads = !fake::state.capturing || fake::state.loads_while_capturing;
+    check(fake::state.result("cudaLaunchKernelEx", loads ? cudaSuccess : cudaErrorStreamCaptureUnsupported),
+          "cudaLaunchKernelEx");
     fake::enqueue(kernel);
 }
 

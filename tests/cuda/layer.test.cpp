@@ -9,11 +9,13 @@
 
 namespace {
 
+using fprnn::tensor;
 using layers::adjoint;
 using layers::check_all;
 using layers::check_equivalent;
 using layers::chunked;
 using layers::index;
+using layers::most;
 using layers::shape;
 namespace cuda = fprnn::cuda;
 
@@ -125,16 +127,36 @@ TEST_CASE("cuda device: products are shortened to TF32 where that is asked for, 
     CHECK(fake::math == CUBLAS_TF32_TENSOR_OP_MATH);
 }
 
+TEST_CASE("cuda layer: the host's tensors go there and the results come back, whoever names the device") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    const fprnn::layer layer(fprnn::models::fp_rnn<1>());
+    const auto theta = fprnn::init<double>(layer, {.d_in = 2, .d_inner = 3}, fprnn::seed{4});
+    const auto x = gpu::random<double>({2, 5, 2}, 1);
+    const auto expected = layer(theta, x), got = layer(theta, x, gpu);
+    CHECK(gpu::distance(got.value, expected.value) <= most);
+    CHECK(gpu::distance(got.carry, expected.carry) <= most);
+    CHECK(got.status == expected.status);
+    CHECK(got.iterations == expected.iterations);
+    CHECK(got.work.evaluations > 0);
+    const auto next = layer(theta, x, expected.carry), there = layer(theta, x, got.carry, gpu);
+    CHECK(gpu::distance(there.value, next.value) <= most);
+    CHECK(gpu::distance(layer(theta, x.view(), got.carry.view(), gpu).value, next.value) <= most);
+    CHECK(layer(theta, tensor<double>({0, 5, 2}), gpu).value.shape() == shape{0, 5, 2});
+    CHECK_THROWS_WITH_AS((void)layer(theta, tensor<double>({2, 5, 3}), gpu), "layer: x must be [B,T,2], got [2,5,3]",
+                         fprnn::argument_error);
+}
+
 TEST_CASE("cuda layer: what lies on another device is refused, and named") {
     const host::guarded_devices guard;
     const fprnn::layer layer(fprnn::models::fp_rnn<1>());
     const auto theta = fprnn::init<double>(layer, {.d_in = 2, .d_inner = 3}, fprnn::seed{4});
     const cuda::device gpu(0), other(1);
     const auto x = gpu::random<double>({1, 1, 2}, 1);
-    CHECK_THROWS_WITH_AS(layer(gpu.copy(theta), other.copy(x), gpu),
-                         "layer: x is not on the device that the call names, GPU 0", fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(layer(gpu.copy(theta), other.copy(x), gpu), "layer: x is on GPU 1 but the call names GPU 0",
+                         fprnn::argument_error);
     CHECK_THROWS_WITH_AS(layer(other.copy(theta), gpu.copy(x), gpu),
-                         "layer: theta is not on the device that the call names, GPU 0", fprnn::argument_error);
+                         "layer: theta is on GPU 1 but the call names GPU 0", fprnn::argument_error);
     CHECK(layer(gpu.copy(theta), gpu.copy(x), gpu).all_converged());
 }
 

@@ -95,7 +95,7 @@ bool nearly(const std::vector<int>& a, const std::vector<int>& b) {
 
 template <class T = double, class Expression>
 void check_equivalent(Expression expression, const chunked& schedule, const adjoint& method, const shape& s,
-                      index d_inner = 6, index d_state = 3, double apart = most_of<T>) {
+                      index d_inner = 7, index d_state = 3, double apart = most_of<T>) {
     CAPTURE(s.to_string());
     CAPTURE(schedule.length);
     CAPTURE(method.index());

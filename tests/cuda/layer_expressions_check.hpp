@@ -47,6 +47,17 @@ inline auto gated_scan_of_iterate() {
         layer_norm<"norm">(sigmoid(linear<"z">(cat(in, prev))) * (S + fprnn::parameter<"D">() * u)));
 }
 
+/// In an iteration whose scan sees the iterate as its input alone.
+inline auto gated_scan_of_mixed() {
+    using namespace fprnn::symbols;
+    using fprnn::d_state;
+    const auto Q = fprnn::householder<2, "Q">(cat(in, shift(prev)));
+    const auto u = Q * linear<"B">(in) + (I - Q) * prev;
+    const auto S =
+        selective_scan<"ssm">(softplus(affine<"delta">(in)), linear<"b", d_state>(in), linear<"c", d_state>(in), u);
+    return fprnn::fixed_point(layer_norm<"norm">(sigmoid(linear<"z">(in)) * (S + fprnn::parameter<"D">() * u)));
+}
+
 /// Where a CPU has GMRES a GPU repeats: the adjoint is as near as its tolerance.
 template <class Expression>
 void check_expression(Expression expression, double apart) {

@@ -4,6 +4,7 @@
 #include <fprnn/cuda/backend.cuh>
 
 #include "laws_check.hpp"
+#include "layer_expressions_check.hpp"
 
 namespace layers {
 
@@ -13,8 +14,8 @@ TEST_CASE("cuda layer: FP-RNN of float is equivalent to the CPU's, there and bac
 TEST_CASE("cuda layer: FP-Mamba of float is equivalent to the CPU's, there and back, whatever schedule and adjoint") {
     check_all<float>(fprnn::models::fp_mamba<2>(), {5, 3, 4});
 }
-TEST_CASE("cuda layer: a chain behind a scan is in its kernel there, back, and in the adjoint's iterations") {
-    check_equivalent<float>(fprnn::models::fp_mamba<2>(), {.length = 2, .tolerance = tolerance<float>, .ell_max = 200},
+TEST_CASE("cuda layer: a chain behind a scan whose step, b and c see x alone is in the adjoint's iterations, too") {
+    check_equivalent<float>(gated_scan_of_mixed(), {.length = 2, .tolerance = tolerance<float>, .ell_max = 200},
                             fprnn::implicit{.tolerance = adjoint_tolerance<float>}, {2, 3, 4});
 }
 TEST_CASE("cuda layer: a scan of float whose time is cut into chunks is equivalent to the CPU's") {

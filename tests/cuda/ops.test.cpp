@@ -4,6 +4,12 @@
 #include "host_backend.hpp"
 #include "ops_check.hpp"
 
+#include <ops/checks.hpp>
+
+#include <cstddef>
+#include <limits>
+#include <vector>
+
 namespace {
 
 using fprnn::argument_error;
@@ -18,7 +24,7 @@ TEST_CASE_TEMPLATE("cuda ops: the same calls with a device for their backend hav
     ops::check_all<T>();
 }
 
-TEST_CASE("cuda ops: of empty sizes nothing is called") {
+TEST_CASE("cuda ops: of empty sizes results are empty, or zero") {
     const host::guarded_devices guard;
     cuda::device gpu;
     for (const shape& s : {shape{0, 5, 3}, shape{2, 0, 3}, shape{2, 5, 0}}) {
@@ -52,7 +58,7 @@ TEST_CASE("cuda ops: shapes and tensors that lie elsewhere are named") {
                W = gpu.copy(square);
     auto x_bar = gpu.copy(numbers), w_bar = gpu.copy(row), far_bar = other.copy(numbers);
     const tensor<std::int32_t> tokens({1, 2});
-    const char* elsewhere = " is not on the device that the call names, GPU 0";
+    const char* elsewhere = " is on GPU 0, of another device object, but the call names GPU 0";
     const auto message = [&](const char* argument) { return argument + std::string(elsewhere); };
     const auto refused = [&](const char* argument, auto call) {
         CHECK_THROWS_WITH_AS(call(), message(argument).c_str(), argument_error);
@@ -76,6 +82,58 @@ TEST_CASE("cuda ops: shapes and tensors that lie elsewhere are named") {
     CHECK_THROWS_WITH_AS((void)fprnn::linear(x, w, {}, gpu), "linear: W must be [n,k], got [3]", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::silu_back(x, w, x_bar, gpu), "silu_back: x is [1,2,3] but y_bar is [3]",
                          argument_error);
+}
+
+TEST_CASE("cuda ops: what an adjoint adds to is what it was, whichever of its calls fails, also the first time") {
+    const host::guarded_devices guard;
+    const auto x = gpu::random<double>({2, 3, 4}, 1), y_bar = gpu::random<double>({2, 3, 5}, 2);
+    const auto W = gpu::random<double>({5, 4}, 3), w = gpu::random<double>({4}, 4), b = gpu::random<double>({5}, 5);
+    struct arguments {
+        cuda::tensor<double> x, y_bar, W, w;
+    };
+    const auto failing_calls = [&](const auto& back) {
+        int half_written = 0;
+        for (int n = 0;; ++n) {
+            cuda::device gpu;
+            std::vector<cuda::tensor<double>> bars;
+            for (const auto& bar : {x, W, b, w, w}) bars.push_back(gpu.copy(bar));
+            const arguments there{gpu.copy(x), gpu.copy(y_bar), gpu.copy(W), gpu.copy(w)};
+            fake::state.calls = 0;
+            fake::state.failing = n;
+            bool fails = false;
+            try {
+                back(gpu, there, bars);
+            } catch (const cuda::error&) {
+                fails = true;
+            }
+            fake::state.failing = std::numeric_limits<int>::max();
+            if (!fails) {
+                CHECK(half_written == 0);
+                return n;
+            }
+            std::size_t i = 0;
+            for (const auto& bar : {x, W, b, w, w}) half_written += !checks::same_bits(copy_to_host(bars[i++]), bar);
+        }
+    };
+    CHECK(failing_calls([](cuda::device& gpu, const arguments& of, auto& bars) {
+              fprnn::linear_back(of.x, of.W, of.y_bar, bars[0], bars[1], bars[2], gpu);
+          }) > 8);
+    CHECK(failing_calls([](cuda::device& gpu, const arguments& of, auto& bars) {
+              fprnn::layer_norm_back(of.x, of.w, of.x, bars[0], bars[3], bars[4], gpu);
+          }) > 8);
+}
+
+TEST_CASE("cuda ops: what cannot be written down is called") {
+    const host::guarded_devices guard;
+    cuda::device gpu;
+    const auto x = gpu::random<double>({2, 3, 4}, 1), w = gpu::random<double>({4}, 2);
+    const auto there = gpu.copy(x), there_w = gpu.copy(w);
+    auto x_bar = gpu.copy(x), w_bar = gpu.copy(w), expected_x = gpu.copy(x), expected_w = gpu.copy(w);
+    fprnn::rms_norm_back(there, there_w, there, expected_x, expected_w, gpu);
+    fake::state.loads_while_capturing = false;
+    fprnn::rms_norm_back(there, there_w, there, x_bar, w_bar, gpu);
+    CHECK(checks::same_bits(copy_to_host(x_bar), copy_to_host(expected_x)));
+    CHECK(checks::same_bits(copy_to_host(w_bar), copy_to_host(expected_w)));
 }
 
 }  // namespace

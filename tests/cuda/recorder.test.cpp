@@ -88,7 +88,7 @@ TEST_CASE("cuda programs: a row after the other goes through all calls, loops as
             CHECK(launches_of([&] {
                       gpu.by_rows(n, [&] {
                           gpu.row<double>(long_row{n, rows.x.data()});
-                          gpu.repeat(n, rows.running.data(), [&] { gpu.rows<double>(n, rows.body(1)); });
+                          gpu.repeat_by_rows(n, rows.running.data(), [&] { gpu.rows<double>(n, rows.body(1)); });
                           gpu.row<double>(long_row{n, rows.x.data()});
                           gpu.fill(n, rows.left.data(), 5);
                           gpu.copy(n, rows.left.data(), rows.running.data());
@@ -119,7 +119,7 @@ TEST_CASE(
     rows.x.clear();
     gpu.by_rows(n, [&] {
         add();
-        gpu.repeat(n, rows.running.data(), [&] {
+        gpu.repeat_by_rows(n, rows.running.data(), [&] {
             add(), add(), add();
             gpu.rows<double>(n, rows.body(100));
         });
@@ -162,7 +162,8 @@ TEST_CASE("cuda programs: products, other numbers of rows and the host's looks c
     for (const double x : cuda::copy_to_host(product)) CHECK(x == 1);
     for (const double x : cuda::copy_to_host(pair)) CHECK(x == 1);
     CHECK_THROWS_AS(
-        gpu.by_rows(n, [&] { gpu.repeat(n, rows.running.data(), [&] { gpu.seen(n, std::as_const(rows.x).data()); }); }),
+        gpu.by_rows(
+            n, [&] { gpu.repeat_by_rows(n, rows.running.data(), [&] { gpu.seen(n, std::as_const(rows.x).data()); }); }),
         std::logic_error);
     add(1);  // and what was written down is forgotten
     for (const double x : cuda::copy_to_host(rows.x)) CHECK(x == 32);
@@ -237,13 +238,13 @@ TEST_CASE("cuda programs: calls of several kernels are several programs, and the
           }) == 3);
     for (const double number : cuda::copy_to_host(rows.x)) CHECK(number == 13);
     gpu.by_rows(n, [&] {
-        gpu.repeat(n, std::as_const(rows.running).data(), [&] {
+        gpu.repeat_by_rows(n, std::as_const(rows.running).data(), [&] {
             add();
             gpu.rows<double>(n, rows.body(100));
         });
     });
-    // Of 3 rounds of row 3 one is over; each of the others is two kernels, and all rows go through them.
-    for (const double number : cuda::copy_to_host(rows.x)) CHECK(number == 13 + 2 * 101);
+    // Row 3 needs two rounds, each of two kernels, which all rows go through; the host looks after four.
+    for (const double number : cuda::copy_to_host(rows.x)) CHECK(number == 13 + 4 * 101);
 }
 
 /// What the programs are for. One launch a call is the reference.

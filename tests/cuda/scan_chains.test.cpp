@@ -5,12 +5,14 @@
 #include "layer_expressions_check.hpp"
 
 #include <type_traits>
+#include <utility>
 
 namespace {
 
 using layers::index;
 using namespace fprnn::symbols;
 namespace cuda = fprnn::cuda;
+using fprnn::tensor;
 
 /// How many nodes of an expression a backend evaluates with a scan.
 template <class Expression, class Backend = cuda::device>
@@ -146,13 +148,59 @@ TEST_CASE("cuda chains of scans: who would store before them what they send goes
     static_assert(chains_in_scans<decltype(of_step)>() == 1);
     static_assert(chains_back<decltype(of_step)>() == 0);
     check_outside(of_step);
+    // a ⊙ S goes back with S, before a's step does, which comes first otherwise.
+    const auto a = fprnn::linear<"a">(in);
+    const auto u = fprnn::linear<"x">(in);
+    const auto first = scan_of(u);
+    const auto second = fprnn::selective_scan<"second">(softplus(a), fprnn::linear<"b2", fprnn::d_state>(first),
+                                                        fprnn::linear<"c2", fprnn::d_state>(in), u);
+    const auto crossing = fprnn::linear<"out", fprnn::d_in>(cat(second, a * first, first));
+    static_assert(chains_in_scans<decltype(crossing)>() == 3);
+    static_assert(chains_back<decltype(crossing)>() < 3);
+    check_outside(crossing);
 }
 
-TEST_CASE("cuda chains of scans: outside of the iteration, with softplus, skip and gate") {
-    static_assert(chains_in_scans<decltype(layers::gated_scan())>() == 2);
-    static_assert(chains_back<decltype(layers::gated_scan())>() == 2);
-    check_outside(fprnn::models::mamba());
-    check_outside(layers::gated_scan());
+TEST_CASE("cuda chains of scans: who receives after its own turn is sent to node by node") {
+    const auto gated = solved(scan_of(mixed()) * sigmoid(fprnn::affine<"g">(cat(in, shift(prev)))));
+    static_assert(chains_in_scans<decltype(gated)>() == 1);
+    static_assert(chains_back<decltype(gated)>() == 0);
+    check(gated, 3);
+}
+
+TEST_CASE("cuda chains of scans: a step that is the scan's input, to which the chain behind is the first to send") {
+    const auto w = fprnn::linear<"w">(in);
+    const auto gated = fprnn::linear<"out", fprnn::d_in>(w * scan_of(w, w));
+    static_assert(chains_back<decltype(gated)>() == 1);
+    check_outside(gated);
+}
+
+TEST_CASE("cuda chains of scans: a worker has several sequences, and vectors that several chains read") {
+    const host::guarded_devices guard;
+    const auto D = fprnn::parameter<"D">();
+    const auto u = fprnn::linear<"x">(in);
+    const auto shared = fprnn::linear<"out", fprnn::d_in>(scan_of(softplus(D * u), u) * D + D * u);
+    static_assert(chains_back<decltype(shared)>() == 2);
+    for (const index d_state : {3, 40})
+        layers::check_equivalent(shared, {.length = 1}, fprnn::implicit{}, {19, 5, 4}, 6, d_state, 1e-12);
+}
+
+TEST_CASE("cuda chains of scans: they are in the kernels that scan, there, back and in the adjoint's iterations") {
+    const auto kernels = [](auto expression, index C = 1, const fprnn::adjoint& method = fprnn::implicit{}) {
+        const host::guarded_devices guard;
+        const fprnn::layer layer(expression, {.length = C, .tolerance = 1e-14, .ell_max = 5}, method);
+        const auto theta = fprnn::init<double>(layer, {.d_in = 4, .d_inner = 6, .d_state = 3}, fprnn::seed{4});
+        const auto x = gpu::random<double>({2, 4, 4}, 1);
+        const auto y_bar = gpu::random<double>({2, 4, layer.output_width(theta.widths)}, 2);
+        host::selective_scans = host::selective_scans_back = 0;
+        layers::differentiate(layer, theta, x, tensor<double>({2, layer.carry_width(theta.widths)}), y_bar,
+                              cuda::device());
+        return std::pair(host::selective_scans, host::selective_scans_back);
+    };
+    using of = std::pair<int, int>;
+    CHECK(kernels(fprnn::models::mamba()) == of(1, 1));
+    CHECK(kernels(layers::gated_scan()) == of(1, 1));
+    CHECK(kernels(layers::gated_scan_of_iterate(), 4, fprnn::one_step{}) == of(5, 1));
+    CHECK(kernels(layers::gated_scan_of_mixed(), 4, fprnn::implicit{.tolerance = 1e-14, .ell_max = 5}) == of(5 + 5, 1));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include <ops/checks.hpp>
 
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -225,6 +226,29 @@ TEST_CASE("cuda selective scan: whichever call of the adjoint fails, its name is
     cuda::selective_scan_cotangents<float> into(gpu, {1, 5, 3}, 2, around);
     check_failures([&] { cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into); }, 9);
     check_failures([&] { cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into, around); }, 11);
+}
+
+TEST_CASE("cuda selective scan: what the adjoint adds to is what it was, whichever of its calls fails") {
+    fake::state = {};
+    const cuda::device gpu;
+    const auto x = copy(gpu, random<float>({1, 5, 3}, 1)), omega = copy(gpu, random<float>({2, 3}, 2)),
+               b = copy(gpu, random<float>({1, 5, 2}, 3)), D = copy(gpu, random<float>({3}, 4));
+    const cuda::selective_scan_around<float> around{.skip = &D, .gate = &x, .softplus = true};
+    int failed = 0;
+    for (bool fails = true; fails; ++failed) {
+        cuda::selective_scan_cotangents<float> into(gpu, {1, 5, 3}, 2, around);
+        fake::state.calls = 0;
+        fake::state.failing = failed;
+        try {
+            cuda::selective_scan_back(x, omega, b, b, x, {}, x, {}, into, around);
+            fails = false;
+        } catch (const cuda::error&) {
+        }
+        fake::state.failing = std::numeric_limits<int>::max();
+        for (const auto* bar : {&into.delta, &into.omega, &into.b, &into.c, &into.u, &into.H, &into.skip, &into.gate})
+            for (const float number : copy_to_host(*bar)) CHECK((number == 0) == fails);
+    }
+    CHECK(failed > 9);
 }
 
 TEST_CASE("cuda selective scan: whichever call fails, its name is in the error, and no memory is left behind") {

@@ -120,7 +120,7 @@ struct problem {
         s.workers = workers, s.y_bar = y_bar_.data(), s.scratch = scratch.data(), s.H_bar = H_bar_.data();
         s.delta_bar = delta_bar.data(), s.u_bar = u_bar.data();
         s.A_bar = A_bar.data(), s.b_bar = b_bar.data(), s.c_bar = c_bar.data();
-        const index tiles = cuda::selective_scan_tiles(s, Threads);
+        const index tiles = cuda::selective_scan_back_tiles(s, Threads);
         host::launch(1, Threads, cuda::selective_scan_back_shared_bytes<T, Threads, Most, Items>,
                      [&](const host::team& team) {
                          for (index tile = 0; tile < tiles; ++tile)

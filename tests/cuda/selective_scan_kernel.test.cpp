@@ -82,9 +82,9 @@ struct problem {
             multiply<apply<silu_function, argument<0>>, add<argument<1>, multiply<argument<2>, argument<3>>>>, T,
             operand::rows, operand::scan, operand::vector, operand::input>;
         using nothing = fprnn::kernel::no_chain<T>;
-        const fprnn::strided<const T> rows{delta_.data(), D};
-        const softplus step{{rows}, {}, false};
-        const gated_sum behind{{{{z_.data(), D}, {y.data(), D}, {skip.data(), 0}, {u_.data(), D}}}, {result.data(), D}};
+        const auto rows = [&](const tensor<T>& x) { return fprnn::strided<const T>{x.data(), D}; };
+        const softplus step{{{rows(delta_)}}, {}, false};
+        const gated_sum behind{{{rows(z_), rows(y), {skip.data(), 0}, rows(u_)}}, {result.data(), D}};
         const auto check = [&](const auto& in_chains) { run<Threads, Most, Items>(in_chains); };
         if (with.softplus && with.gate)
             check(cuda::selective_scan_in_chains<T, T, softplus, gated_sum>{s, step, behind});
@@ -108,7 +108,7 @@ struct problem {
         fprnn::selective_scan_back(delta, omega, b, c, u, {}, y_bar, carry, back);
         const auto delta_ = time_major(delta), b_ = time_major(b), c_ = time_major(c), y_bar_ = time_major(y_bar);
         tensor<T> to = time_major(u_bar), H_bar = carry;
-        cuda::selective_scan_input_adjoint<T, T> s{{time_major_arguments()}};
+        cuda::selective_scan_input_adjoint<T, T> s{{time_major_arguments()}, {}};
         s.omega = omega.data(), s.delta = delta_.data(), s.b = c_.data(), s.c = b_.data(), s.u = y_bar_.data();
         s.y = to.data(), s.carry_in = s.carry_out = H_bar.data();
         run<Threads, Most, Items>(s);

@@ -213,10 +213,6 @@ private:
 
 }  // namespace detail
 
-/// Iterations between two looks of the host, once they are a graph. Who is done changes no more, and has his rows evaluated again.
-inline constexpr int unseen_iterations = 4;
-/// That are called one by one, each looked at.
-inline constexpr int iterations_before_a_graph = 4;
 /// Fewer are called at once.
 inline constexpr index tokens_of_a_graph = 4;
 
@@ -273,22 +269,29 @@ void device::by_rows(index n, const Calls& calls) const {
 }
 template <class T, class Calls>
 inline void device::repeat(index n, const T* running, const Calls& calls) const {
-    if (auto* later = recording(n))
-        return later->repeat(detail::code_of_while<T>(*this), detail::code_of_back<T>(*this), running, calls);
+    detail::executable_graph* iteration = nullptr;
     if (!any(n, running)) return;
-    // To write a graph down costs as much as some iterations, for which kernels must have been loaded.
-    for (int i = 0; i < iterations_before_a_graph || !context_->options.graphs; ++i) {
-        calls();
+    while (true) {
+        for (int i = 0; i < unseen_iterations; ++i) iteration ? iteration->start(*this) : calls();
         if (!any(n, running)) return;
+        // To write a graph down costs as much as some iterations, for which kernels must have been loaded.
+        if (iteration || !context_->options.graphs || recording()) continue;
+        const detail::written_graph written = detail::written_down(*this, calls);
+        iteration = &detail::known_graphs::of(*this).find(&detail::name_of_calls<Calls>, std::span(&n, 1)).graph();
+        iteration->become(*this, written);
     }
-    const detail::written_graph written = detail::written_down(*this, calls);
-    auto& known = detail::known_graphs::of(*this).find(&detail::name_of_calls<Calls>, std::span(&n, 1)).calls.graphs;
-    known.resize(1);
-    detail::executable_graph& iteration = known.front();
-    iteration.become(*this, written);
-    do {
-        for (int i = 0; i < unseen_iterations; ++i) iteration.start(*this);
-    } while (any(n, running));
+}
+template <class T, class Calls>
+inline void device::repeat_by_rows(index n, const T* running, const Calls& calls) const {
+    if (auto* later = recording(n))
+        later->repeat(detail::code_of_while<T>(*this), detail::code_of_back<T>(*this), running, calls);
+    else
+        repeat(n, running, calls);
+}
+template <class Calls>
+void device::at_once(const Calls& calls) const {
+    if (!recording()) (void)detail::blas::of(*this);  // which cannot be made meanwhile
+    detail::known_graphs::call_at_once(*this, calls);
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 
 #include <cublas_v2.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -62,6 +63,7 @@ void multiply_columns(const device& d, cublasOperation_t of_a, cublasOperation_t
                       matrix<const T> a, matrix<const T> b, bool overwrite, matrix<T> c) {
     static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>, "cuda: products are of float or double");
     if (m == 0 || n == 0 || (k == 0 && !overwrite)) return;
+    if (k == 0) a.stride = b.stride = std::max(m, n);  // of nothing, but cuBLAS asks for some
     const T one(1), beta(overwrite ? 0 : 1);
     const cublasHandle_t handle = blas::of(d);
     const current_gpu current(d.gpu());

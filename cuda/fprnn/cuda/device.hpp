@@ -179,6 +179,10 @@ public:
     void by_rows(index n, const Calls& calls) const;
     template <class T, class Calls>
     [[gnu::always_inline]] void repeat(index n, const T* running, const Calls& calls) const;
+    template <class T, class Calls>
+    [[gnu::always_inline]] void repeat_by_rows(index n, const T* running, const Calls& calls) const;
+    template <class Calls>
+    void at_once(const Calls& calls) const;
     template <class T>
     [[gnu::always_inline]] void copy(index n, const std::type_identity_t<T>* from, T* to) const;
     template <class T>

@@ -58,6 +58,11 @@ private:
     bool is_over_ = false;
 };
 
+/// Whether something was called that cannot be written down.
+inline bool is_of_capture(cudaError_t code) {
+    return code >= cudaErrorStreamCaptureUnsupported && code <= cudaErrorStreamCaptureWrongThread;
+}
+
 /// What calls() starts on the device's stream. Errors: also what calls() throws, after which the stream is as it was.
 template <class Calls>
 written_graph written_down(const device& d, const Calls& calls) {
@@ -89,7 +94,7 @@ public:
             if (code != cudaErrorGraphExecUpdateFailure && code != cudaErrorNotSupported)
                 check(code, call_on(d, "cudaGraphExecUpdate"));
             (void)cudaGetLastError();
-            (void)cudaGraphExecDestroy(std::exchange(graph_, nullptr));
+            check(cudaGraphExecDestroy(std::exchange(graph_, nullptr)), call_on(d, "cudaGraphExecDestroy"));
         }
         const auto instantiate = [&] { return cudaGraphInstantiate(&graph_, what.get(), 0); };
         cudaError_t code = instantiate();

@@ -31,6 +31,12 @@ public:
     struct found {
         known_calls& calls;
         bool is_new;
+
+        /// Of calls that are one graph.
+        executable_graph& graph() const {
+            calls.graphs.resize(1);
+            return calls.graphs.front();
+        }
     };
     found find(const void* name, std::span<const index> sizes) {
         const auto same = std::find_if(known_.begin(), known_.end(), [&](const known_calls& k) {
@@ -48,6 +54,22 @@ public:
         if (!mine) mine = std::make_shared<known_graphs>();
         return static_cast<known_graphs&>(*mine);
     }
+    /// calls() as one graph: it is started, or nothing of it is.
+    template <class Calls>
+    static void call_at_once(const device& d, const Calls& calls) {
+        d.flush();
+        if (!d.context_->options.graphs || d.context_->is_captured) return calls();
+        written_graph written;
+        try {
+            written = written_down(d, calls);
+        } catch (const error& e) {  // a driver that cannot load a kernel now may do so when it is called
+            if (!is_of_capture(e.code())) throw;
+            return calls();
+        }
+        executable_graph& all = of(d).find(&name_of_calls<Calls>, {}).graph();
+        all.become(d, written);
+        all.start(d);
+    }
     bool forget() override {
         bool any = false;
         for (known_calls& k : known_) {
@@ -63,7 +85,7 @@ private:
 
 /// Programs of a graph. The next ones are written down while the GPU is busy with these.
 inline constexpr int programs_of_a_graph = 32;
-/// Graphs of a pass, of 4 KB a program. What comes after them is called.
+/// Graphs of a pass, of 4 KB a program. Those that come after them take their places, which what has been started does not see.
 inline constexpr std::size_t graphs_of_a_pass = 16;
 
 /// A pass of tokens one by one, which is graphs unless nothing is known of it. What it calls is written down anew every time, because addresses
@@ -94,15 +116,16 @@ public:
         if (!graph_ || programs_++ < programs_of_a_graph) return;
         finish();
         programs_ = 1;
-        if (started_ < graphs_of_a_pass) graph_.emplace(device_);
+        graph_.emplace(device_);
     }
 
     void finish() override {
         if (!graph_) return;
         const written_graph calls = graph_->end();
         graph_.reset();
-        known_.graphs.resize(std::max(known_.graphs.size(), started_ + 1));
-        executable_graph& mine = known_.graphs[started_++];
+        const std::size_t place = started_++ % graphs_of_a_pass;
+        known_.graphs.resize(std::max(known_.graphs.size(), place + 1));
+        executable_graph& mine = known_.graphs[place];
         mine.become(device_, calls);
         mine.start(device_);
         free_now();

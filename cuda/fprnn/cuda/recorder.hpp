@@ -15,6 +15,13 @@
 #include <utility>
 #include <vector>
 
+namespace fprnn::cuda {
+
+/// Iterations between two looks of the host. Who is done changes no more, and has his rows evaluated again.
+inline constexpr int unseen_iterations = 4;
+
+}  // namespace fprnn::cuda
+
 namespace fprnn::cuda::detail {
 
 /// Bytes that one program may have: a kernel's arguments are 4 KB, and it has others.
@@ -105,10 +112,11 @@ public:
                 continue;
             }
             start();  // The host goes through a loop that is too long for a program.
-            while (u.any(device_, rows_, u.running)) {
-                std::for_each(first + 1, behind - 1, append);
-                start();
-            }
+            while (u.any(device_, rows_, u.running))
+                for (int i = 0; i < unseen_iterations; ++i) {
+                    std::for_each(first + 1, behind - 1, append);
+                    start();
+                }
         }
         start();
     }

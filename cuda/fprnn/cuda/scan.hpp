@@ -82,12 +82,8 @@ void require_together(const char* operation, const char* name, const tensor<A>& 
                       const tensor<B>& y) {
     if (!y.where()) return;
     require(x.where() == y.where(), operation, [&] {
-        const auto text = [](const auto& z) {
-            return z.where() ? "GPU " + std::to_string(z.where()->gpu()) : "no GPU";
-        };
-        const bool same_gpu = x.where() && x.where()->gpu() == y.where()->gpu();
-        return std::string(other) + " is on " + text(y) + (same_gpu ? ", of another device object," : "") + " but " +
-               name + " is on " + text(x);
+        return place_of(other, y, x.where()) + " but " + name + " is on " +
+               (x.where() ? "GPU " + std::to_string(x.where()->gpu()) : "no GPU");
     });
 }
 
@@ -189,20 +185,20 @@ namespace fprnn {
 template <class T>
 void scan_into(cuda::tensor<T>& h, const cuda::tensor<T>& lambda, const cuda::tensor<T>& u,
                const cuda::tensor<T>& carry, direction way, const cuda::device& d) {
-    d.require_here("scan", "lambda", lambda);
+    if (!lambda.empty()) d.require_here("scan", "lambda", lambda);
     cuda::scan_into(h, lambda, u, carry, way);
 }
 template <class T>
 cuda::tensor<T> scan(const cuda::tensor<T>& lambda, const cuda::tensor<T>& u, const cuda::tensor<T>& carry,
                      direction way, const cuda::device& d) {
-    d.require_here("scan", "lambda", lambda);
+    if (!lambda.empty()) d.require_here("scan", "lambda", lambda);
     return cuda::scan(lambda, u, carry, way);
 }
 template <update Update = update::accumulate, class T>
 void scan_back(const cuda::tensor<T>& lambda, const cuda::tensor<T>& h, const cuda::tensor<T>& carry,
                const cuda::tensor<T>& h_bar, const cuda::tensor<T>& carry_bar, cuda::scan_cotangents<T>& into,
                direction way, const cuda::device& d) {
-    d.require_here("scan_back", "lambda", lambda);
+    if (!lambda.empty()) d.require_here("scan_back", "lambda", lambda);
     cuda::scan_back<Update>(lambda, h, carry, h_bar, carry_bar, into, way);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/cuda/pass.hpp>
 #include <fprnn/cuda/row.hpp>
 #include <fprnn/cuda/scan.hpp>
 #include <fprnn/cuda/selective_scan_back_kernel.hpp>
@@ -70,12 +71,15 @@ void selective_scan_launch(const device& d, const Sequences& s) {
     selective_scan_start<threads, N, selective_scan_items<S>(N)>(d, selective_scan_tiles(s, threads), s);
 }
 
+inline constexpr auto call_now = [](const auto& calls) { calls(); };
+
 /// `s` without what is scratch, of which b_bar and c_bar are added up for the cotangents of b and c, which are not wanted when they are null.
-template <int N = 4, class Adjoint, class T = typename Adjoint::number>
-void selective_scan_back_launch(const device& d, Adjoint s, T* b_bar, T* c_bar) {
+/// What writes is called by call().
+template <int N = 4, class Adjoint, class T = typename Adjoint::number, class Call = decltype(call_now)>
+void selective_scan_back_launch(const device& d, Adjoint s, T* b_bar, T* c_bar, const Call& call = call_now) {
     using S = typename Adjoint::state;
     if constexpr (N < max_back_states<S>)
-        if (s.states > N) return selective_scan_back_launch<2 * N>(d, s, b_bar, c_bar);
+        if (s.states > N) return selective_scan_back_launch<2 * N>(d, s, b_bar, c_bar, call);
     constexpr int threads = selective_scan_back_threads<S>, items = selective_scan_items<S>(N);
     const index tiles = selective_scan_back_tiles(s, threads), bands = s.workers ? tiles / s.workers : 0,
                 rows = s.sequences * s.tokens;
@@ -84,13 +88,16 @@ void selective_scan_back_launch(const device& d, Adjoint s, T* b_bar, T* c_bar) 
     s.scratch = kept.data();
     s.b_bar = b_sums.data();
     s.c_bar = c_sums.data();
-    if (tiles > 0) selective_scan_back_start<threads, N, items>(d, tiles, s);
     const auto add = [&](const tensor<S>& sums, T* to) {
         constexpr bool overwrites = Adjoint::adds == update::overwrite;
         if (to && rows * s.states > 0)
             start_row<S>(d, add_parts<S, S, T>{rows * s.states, bands, sums.data(), to, overwrites});
     };
-    add(b_sums, b_bar), add(c_sums, c_bar);
+    call([&] {
+        if (tiles > 0) selective_scan_back_start<threads, N, items>(d, tiles, s);
+        add(b_sums, b_bar);
+        add(c_sums, c_bar);
+    });
 }
 
 /// ω̄ += A ⊙ Σ Ā of the parts, or overwrites it.
@@ -253,12 +260,17 @@ void selective_scan_back(const tensor<T>& delta, const tensor<T>& omega, const t
     s.y_bar = y_bar.data(), s.H_bar = running.data(), s.A_bar = A_bar.data(), s.skip_bar = skip_bar.data();
     s.delta_bar = into.delta.data(), s.u_bar = into.u.data();
     if (around.gate) s.gate_bar = into.gate.data();
-    detail::selective_scan_back_launch(d, s, into.b.data(), into.c.data());
-    add(states.count(), 1, running.data(), into.H.data(), overwrites);
-    if (around.skip) add(s.channels, s.sequences, skip_bar.data(), into.skip.data(), overwrites);
-    if (!omega.empty())
-        detail::start_row<S>(d, detail::selective_scan_rates_back<T, S>{omega.size(), s.sequences, omega.data(),
-                                                                        A_bar.data(), into.omega.data(), overwrites});
+    detail::selective_scan_back_launch(d, s, into.b.data(), into.c.data(), [&](const auto& scan) {
+        detail::known_graphs::call_at_once(d, [&] {
+            scan();
+            add(states.count(), 1, running.data(), into.H.data(), overwrites);
+            if (around.skip) add(s.channels, s.sequences, skip_bar.data(), into.skip.data(), overwrites);
+            if (!omega.empty())
+                detail::start_row<S>(
+                    d, detail::selective_scan_rates_back<T, S>{omega.size(), s.sequences, omega.data(), A_bar.data(),
+                                                               into.omega.data(), overwrites});
+        });
+    });
 }
 
 }  // namespace fprnn::cuda
@@ -270,7 +282,7 @@ template <class T>
 void selective_scan_into(cuda::selective_scan_value<T>& out, const cuda::tensor<T>& delta, const cuda::tensor<T>& omega,
                          const cuda::tensor<T>& b, const cuda::tensor<T>& c, const cuda::tensor<T>& u,
                          const cuda::tensor<T>& H, const cuda::device& d) {
-    d.require_here("selective_scan", "u", u);
+    if (!u.empty()) d.require_here("selective_scan", "u", u);
     cuda::selective_scan_into(out, delta, omega, b, c, u, H);
 }
 template <class T>
@@ -278,16 +290,16 @@ cuda::selective_scan_value<T> selective_scan(const cuda::tensor<T>& delta, const
                                              const cuda::tensor<T>& b, const cuda::tensor<T>& c,
                                              const cuda::tensor<T>& u, const cuda::tensor<T>& H,
                                              const cuda::device& d) {
-    d.require_here("selective_scan", "u", u);
+    if (!u.empty()) d.require_here("selective_scan", "u", u);
     return cuda::selective_scan(delta, omega, b, c, u, H);
 }
-template <class T>
+template <update Update = update::accumulate, class T>
 void selective_scan_back(const cuda::tensor<T>& delta, const cuda::tensor<T>& omega, const cuda::tensor<T>& b,
                          const cuda::tensor<T>& c, const cuda::tensor<T>& u, const cuda::tensor<T>& H,
                          const cuda::tensor<T>& y_bar, const cuda::tensor<T>& H_bar,
                          cuda::selective_scan_cotangents<T>& into, const cuda::device& d) {
-    d.require_here("selective_scan_back", "u", u);
-    cuda::selective_scan_back(delta, omega, b, c, u, H, y_bar, H_bar, into);
+    if (!u.empty()) d.require_here("selective_scan_back", "u", u);
+    cuda::selective_scan_back<Update>(delta, omega, b, c, u, H, y_bar, H_bar, into);
 }
 
 }  // namespace fprnn

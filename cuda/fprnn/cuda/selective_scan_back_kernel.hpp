@@ -245,15 +245,13 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const Adj
                 } else if (mine) {
                     const index at = row_of(first + i) * s.channels + channel;
                     S input_bar = step[i] * through_b + to_input[i];
-                    if constexpr (step_chain::is_chain) {
+                    if constexpr (step_chain::is_chain)
                         input_bar += s.step.back_at(at, of_step, u[i], step_bar, to_step).input;
-                    } else {
-                        put(s.delta_bar, first + i, step_bar);
-                    }
                     if (s.u_bar) {
                         T& to = s.u_bar[at];
                         to = static_cast<T>(sends_first_to_input ? input_bar : static_cast<S>(to) + input_bar);
                     }
+                    if constexpr (!step_chain::is_chain) put(s.delta_bar, first + i, step_bar);  // Δ may be u
                 }
             }
             team.barrier();

@@ -73,9 +73,9 @@ template <class Sequences, int Threads, int N, int Items>
 struct selective_scan_rows {
     using T = typename Sequences::number;
     static constexpr int shares = (Items * N + Threads - 1) / Threads;
-    T delta[Items], u[Items], gate[Items], b[shares],
-        c[shares];  // the adjoint has ȳ as u, and as gate what a chain receives
+    T delta[Items], u[Items], gate[Items], b[shares], c[shares];  // the adjoint has ȳ as u
     T step[Items][Sequences::step_chain::size], behind[Items][Sequences::chain_behind::size];  // where there are chains
+    T behind_bar[Items];  // what the adjoint's chain sends back
 };
 
 }  // namespace detail
@@ -127,7 +127,7 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                 to.u[i] = s.u[at];
                 if constexpr (!step_chain::is_chain) to.delta[i] = s.delta[at];
                 if constexpr (Sequences::is_adjoint) {
-                    if constexpr (chain_behind::is_chain) to.gate[i] = s.behind.bar.data[at];
+                    if constexpr (chain_behind::is_chain) to.behind_bar[i] = s.behind.bar.data[at];
                 } else if constexpr (Sequences::has_chains) {
                     s.step.load_rows(at, to.step[i]), s.behind.load_rows(at, to.behind[i]);
                 } else if (s.gate) {
@@ -183,7 +183,7 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                         chain_behind::template each<kernel::operand::input>(
                             [&](std::size_t k) { input = static_cast<S>(s.behind.a[k].data[at]); });
                         const auto received =
-                            s.behind.back_at(at, of_behind, input, static_cast<S>(now.gate[i]), to_vectors);
+                            s.behind.back_at(at, of_behind, input, static_cast<S>(now.behind_bar[i]), to_vectors);
                         y_bar += received.value;
                         to_input = received.input;
                     }

@@ -81,6 +81,15 @@ private:
 
 namespace detail {
 
+/// "u is on GPU 1", where it should be on another device.
+template <class Array>
+std::string place_of(const char* name, const Array& x, const std::optional<device>& other) {
+    const std::string is = std::string(name) + " is on ";
+    if (!x.where()) return is + "no GPU";
+    const bool same_gpu = other && other->gpu() == x.where()->gpu();
+    return is + "GPU " + std::to_string(x.where()->gpu()) + (same_gpu ? ", of another device object," : "");
+}
+
 inline void copy_now(const device& d, void* to, const void* from, index bytes, const fprnn::shape& s) {
     if (bytes == 0) return;
     d.look();
@@ -112,9 +121,8 @@ fprnn::tensor<T> copy_to_host(const tensor<T>& x) {
 
 template <class Array>
 void device::require_here(const char* operation, const char* name, const Array& x) const {
-    require(x.where() == *this, operation, [&] {
-        return std::string(name) + " is not on the device that the call names, GPU " + std::to_string(gpu());
-    });
+    require(x.where() == *this, operation,
+            [&] { return detail::place_of(name, x, *this) + " but the call names GPU " + std::to_string(gpu()); });
 }
 
 template <class T>

@@ -149,8 +149,10 @@ struct sequences_as {};
 ///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between, sums over
 ///                                        n rows may arrive in the end. What calls use has to last until then
 ///     repeat(n, running, calls)          calls() until running[i] is zero for all rows, which it sets; rows that are done may go through it,
-///                                        too, and what it called once may happen again without calling it. Within by_rows(n, ·) row i may be
-///                                        done before others begin, and nothing may come in between
+///                                        too, and what it called once may happen again without calling it
+///     repeat_by_rows(n, running, calls)  the same within by_rows(n, ·), where row i may be done before others begin, and nothing may come in
+///                                        between
+///     at_once(calls)                     calls(), of which either all happens or, where something throws, nothing
 ///     copy(n, from, to), fill(n, to, value)
 ///     put(n, from, to)                   numbers of the host, which may change when this returns
 ///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes
@@ -184,6 +186,8 @@ concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::
     backend.pass(n, std::span<const index>(), nothing);
     backend.by_rows(n, nothing);
     backend.repeat(n, from, nothing);
+    backend.repeat_by_rows(n, from, nothing);
+    backend.at_once(nothing);
     { backend.workers(n) } -> std::convertible_to<index>;
     backend.copy(n, from, to);
     backend.fill(n, to, T(0));

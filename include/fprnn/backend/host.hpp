@@ -47,6 +47,14 @@ struct host_backend {
     static void repeat(index n, const T* running, const Calls& calls) {
         while (any(n, running)) calls();
     }
+    template <class T, class Calls>
+    static void repeat_by_rows(index n, const T* running, const Calls& calls) {
+        repeat(n, running, calls);
+    }
+    template <class Calls>
+    static void at_once(const Calls& calls) {
+        calls();
+    }
     template <class T>
     static void copy(index n, const std::type_identity_t<T>* from, T* to) {
         std::copy_n(from, n, to);

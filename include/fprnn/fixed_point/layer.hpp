@@ -54,20 +54,36 @@ public:
     /// Numbers that a sequence's carry holds: scan states, last tokens.
     static index carry_width(const dims& size) { return engine::carry_width<program>(size); }
 
-    /// The widths are read off the parameters' own tree when it was made by init(layer, …).
+    /// The widths are read off the parameters' own tree when it was made by init(layer, …). Arguments and results are the host's, wherever
+    /// the backend computes: a device is given copies, and gives its results back.
     template <class T, backend_for<T> Backend = default_backend>
     solution<T> operator()(const layer_parameters<T>& theta, view<const T> x, view<const T> carry = {},
                            Backend backend = {}) const {
-        return run<T>(theta.widths, checked(theta), x, carry, backend, nullptr);
+        const T* parameters = checked(theta);
+        if constexpr (host_memory_backend<Backend, T>) {
+            return run<T>(theta.widths, parameters, x, carry, backend, nullptr);
+        } else {
+            auto theta_there = detail::bring(backend, view<const T>(parameters, {theta.size()}));
+            auto x_there = detail::bring(backend, x), carry_there = detail::bring(backend, carry);
+            const auto there =
+                run<T>(theta.widths, theta_there.data(), {x_there.data(), x.shape()},
+                       carry.data() ? view<const T>{carry_there.data(), carry.shape()} : carry, backend, nullptr);
+            return {there, detail::fetch(backend, there.value), detail::fetch(backend, there.carry), there.work, {}};
+        }
     }
     template <class T, backend_for<T> Backend = default_backend>
     solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
                            Backend backend = {}) const {
-        return run<T>(theta.widths, checked(theta), x.view(), carry.empty() ? view<const T>{} : carry.view(), backend,
-                      nullptr);
+        return (*this)(theta, x.view(), carry.empty() ? view<const T>{} : carry.view(), std::move(backend));
+    }
+    template <class T, backend_for<T> Backend>
+        requires(!host_memory_backend<Backend, T>)
+    solution<T>
+    operator()(const layer_parameters<T>& theta, const tensor<T>& x, Backend backend) const {
+        return (*this)(theta, x.view(), {}, std::move(backend));
     }
 
-    /// The same on a backend, whose tensors these are: layer(gpu.copy(theta), gpu.copy(x), gpu). On a GPU x may be stored as bf16 where
+    /// The same of a backend's own tensors: layer(gpu.copy(theta), gpu.copy(x), gpu). On a GPU x may be stored as bf16 where
     /// parameters are float; so is then the solution's value, while states, iterates, residuals and the carry are float.
     template <class Parameters, class Array, class Backend, class T = typename Parameters::value_type,
               class X = typename Array::value_type>
@@ -213,12 +229,18 @@ public:
                 arena<T> scratch_arena(scratch.data() + thread * sizes.scratch);
                 arena<T> kept_arena(kept.kept->data() + i * sizes.kept);
                 const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
-                engine::backward(f, extra, adjoint, x, y_bar, x_bar, first, sequences, *kept.adjoint_convergence);
+                engine::backward(f, extra, adjoint, x, y_bar, first, sequences, *kept.adjoint_convergence);
+                backend.at_once([&] {
+                    engine::scatter(f, f.template bar_at<input_node>(0), true, x_bar, first, sequences);
+                    if (one_tile && parameters > 0)
+                        backend.template row<T>(body::add<T>{parameters, partial.data(), gradient});
+                });
                 std::lock_guard lock(work_mutex);
                 kept.adjoint_work += f.work;
             }
         });
-        const index block = one_tile ? std::max<index>(parameters, 1) : 4096;
+        if (one_tile) return;
+        constexpr index block = 4096;
         backend.for_each((parameters + block - 1) / block, [&](index i) {
             const index first = i * block, n = std::min(parameters - first, block);
             for (index g = 0; g < groups; ++g)

@@ -78,21 +78,6 @@ consteval bool tokens_are_explicit(type_list<E...>) {
     return ((E::depends != dependence::current || std::same_as<E, previous_node>)&&...);
 }
 
-/// Whether one of the tile's sequences is still iterated.
-template <class F>
-bool any_running(const F& f, index sequences, const watches<typename F::scalar>& of) {
-    return f.on.template any<typename F::scalar>(sequences, of.running);
-}
-
-/// calls() as long as one of the sequences is iterated, of a chunk that is not iterated row by row.
-template <class F, class Calls>
-void repeat_chunk(const F& f, index sequences, index n, const watches<typename F::scalar>& of, const Calls& calls) {
-    if (n > f.tile)
-        f.on.repeat(sequences, of.running, calls);
-    else  // tokens one by one that a product needs all of: within by_rows nothing may come in between
-        while (any_running(f, sequences, of)) calls();
-}
-
 /// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there touches no other sequence's.
 template <class F, class Calls>
 void in_chunks(F& f, const Calls& calls) {
@@ -140,7 +125,7 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index row, inde
                     ++f.work.evaluations;
                 }
         } else if constexpr (!tokens_are_explicit(nodes{})) {
-            f.on.repeat(sequences, of.running, [&] {
+            f.on.repeat_by_rows(sequences, of.running, [&] {
                 evaluate<dependence::current>(f, row, n);
                 f.work.evaluations += n;
                 advance(0, sequences);
@@ -149,7 +134,7 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index row, inde
     } else {
         step(f, row, n, true);
         advance(0, sequences);
-        repeat_chunk(f, sequences, n, of, [&] {
+        f.on.repeat(sequences, of.running, [&] {
             step(f, row, n, false);
             advance(0, sequences);
         });

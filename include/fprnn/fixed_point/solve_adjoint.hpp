@@ -201,7 +201,7 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index r
     if (n > f.tile || !rows_are_independent(typename F::program::nodes{})) {
         const auto iterate = [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); };
         iterate();
-        repeat_chunk(f, sequences, n, of, iterate);
+        f.on.repeat(sequences, of.running, iterate);
     } else {
         if constexpr (is_reducible<typename F::program>) {
             reduced_tokens<F> reduced(f, row, sequences, scratch);
@@ -214,7 +214,8 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index r
                     gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch, of.one[s]);
         } else {
             f.each_row(sequences, body::restart<T>{D, {delta, D}, {w, D}, of});
-            f.on.repeat(sequences, of.running, [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); });
+            f.on.repeat_by_rows(sequences, of.running,
+                                [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); });
         }
     }
     f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});

@@ -239,11 +239,11 @@ void back_outside(F& f) {
     });
 }
 
-/// Adds to x_bar and to the frame's gradient what y_bar sends back through the tile. Values that were not kept are computed
-/// again first.
+/// Adds to the frame's gradient what y_bar sends back through the tile, and leaves what x receives with the input's node. Values that
+/// were not kept are computed again first.
 template <class F, class T, class X>
-void backward(F& f, const workspace<T>& e, const adjoint& method, view<const X> x, view<const X> y_bar, view<X> x_bar,
-              index first, index sequences, convergence& all) {
+void backward(F& f, const workspace<T>& e, const adjoint& method, view<const X> x, view<const X> y_bar, index first,
+              index sequences, convergence& all) {
     using nodes = typename F::program::nodes;
     using root = typename F::program::root;
     constexpr bool solved = has_fixed_point<typename F::program>;
@@ -280,8 +280,6 @@ void backward(F& f, const workspace<T>& e, const adjoint& method, view<const X> 
     }
     back_outside<dependence::input>(f);
     for_each_node(nodes{}, [&]<class E>() { rule<E>::end_back(f); });
-
-    scatter(f, f.template bar_at<input_node>(0), true, x_bar, first, sequences);
 }
 
 }  // namespace fprnn::engine

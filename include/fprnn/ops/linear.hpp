@@ -83,16 +83,18 @@ void linear_back(const A& x, reads<A> W, reads<A> y_bar, writes<A> x_bar, writes
                          detail::named{"b_bar", b_bar});
     if (y_bar.empty()) return;
     const matrix<const T> bar{y_bar.data(), rows, n, n};
-    if (!x_bar.empty())
-        detail::for_each_tile<T>(backend, rows, bar, {x_bar.data(), rows, k, k},
-                                 [&backend, w = matrix<const T>{W.data(), n, k, k}](auto to, auto from) {
-                                     backend.multiply_back(to, from, w, false);
-                                 });
     const weights_part<T> all{{W_bar.data(), n, k, k}, {x.data(), rows, k, k}};
-    if (!W_bar.empty()) backend.multiply_weights(bar, weights_parts<T>(&all, 1));
     typename Backend::template row_sums<T> sums(backend, rows, n, b_bar.data());
-    if (!b_bar.empty()) backend.template rows<T>(rows, body::add_rows<T>{n, {y_bar.data(), n}, sums.into});
-    sums.finish();
+    backend.at_once([&] {
+        if (!x_bar.empty())
+            detail::for_each_tile<T>(backend, rows, bar, {x_bar.data(), rows, k, k},
+                                     [&backend, w = matrix<const T>{W.data(), n, k, k}](auto to, auto from) {
+                                         backend.multiply_back(to, from, w, false);
+                                     });
+        if (!W_bar.empty()) backend.multiply_weights(bar, weights_parts<T>(&all, 1));
+        if (!b_bar.empty()) backend.template rows<T>(rows, body::add_rows<T>{n, {y_bar.data(), n}, sums.into});
+        sums.finish();
+    });
 }
 
 }  // namespace fprnn

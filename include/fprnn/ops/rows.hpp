@@ -143,6 +143,16 @@ auto bring(Backend& backend, view<const T> x) {
     }
 }
 
+/// A backend's tensor on the host.
+template <class Array, class Backend>
+auto fetch(Backend& backend, const Array& x) {
+    using T = typename Array::value_type;
+    tensor<T> here(x.shape());
+    const auto numbers = backend.seen(x.size(), x.data());
+    std::copy_n(&numbers[0], x.size(), here.data());
+    return here;
+}
+
 /// Rows of the last extent.
 inline index rows_of(const shape& s) { return s.back() == 0 ? 0 : s.count() / s.back(); }
 
@@ -175,9 +185,10 @@ void each_channel(Backend& backend, index rows, Body body) {
 }
 
 /// The same for bodies that add to a sum [n]: body(receiver) makes one. Adds what all rows have added to `to`. On the host every
-/// block of rows has a sum of its own and these are added in order: the bits do not depend on the number of threads.
-template <class T, class Backend, class Body>
-void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body) {
+/// block of rows has a sum of its own and these are added in order: the bits do not depend on the number of threads. finish() is what
+/// has to happen with it, or not at all.
+template <class T, class Backend, class Body, class Finish>
+void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body, Finish&& finish) {
     if constexpr (host_memory_backend<Backend, T>) {
         constexpr index block = 64;
         const index blocks = (rows + block - 1) / block;
@@ -192,10 +203,14 @@ void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body
             for (index k = 0; k < n; ++k)
                 total[static_cast<std::size_t>(k)] += sums[static_cast<std::size_t>(i * n + k)];
         for (index k = 0; k < n; ++k) to[k] += total[static_cast<std::size_t>(k)];
+        finish();
     } else {
         typename Backend::template row_sums<T> sums(backend, rows, n, to);
-        backend.template rows<T>(rows, body(sums.into));
-        sums.finish();
+        backend.at_once([&] {
+            backend.template rows<T>(rows, body(sums.into));
+            sums.finish();
+            finish();
+        });
     }
 }
 

@@ -99,7 +99,7 @@ void for_each_scan(Backend& backend, index sequences, index channels, Body&& bod
 }  // namespace detail
 
 /// As scan, over the memory of h [B,T,D], which must not overlap lambda; it may be u's.
-template <host_array A, class Backend = reference>
+template <host_array A, host_memory_backend<element<A>> Backend = reference>
 void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction d = direction::forward,
                Backend backend = {}) {
     using T = element<A>;
@@ -122,7 +122,7 @@ void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction
 /// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. The carry out is h's last token, or the carry
 /// itself where T = 0. Reversed: h_t = λ_t ⊙ h_{t+1} + u_t, from h_T = carry, and the carry out is the first token. Real and
 /// complex. Errors: shapes that do not match.
-template <host_array A, class Backend = reference>
+template <host_array A, host_memory_backend<element<A>> Backend = reference>
 tensor<element<A>> scan(const A& lambda, reads<A> u, reads<A> carry = {}, direction d = direction::forward,
                         Backend backend = {}) {
     tensor<element<A>> h(u.shape());
@@ -144,7 +144,7 @@ struct scan_cotangents {
 /// cotangent added at the last token; ū += g, λ̄_t += g_t ⊙ conj(h_{t−1}), the carry-in's += conj(λ_0) ⊙ g_0.
 /// h: the scan's value; h_bar: [B,T,D]; carry, carry_bar: [B,D] or left out; accumulates into `into`, or overwrites it on
 /// request, which spares reading it. A complex cotangent is ∂/∂Re + i ∂/∂Im. Errors: shapes that do not match.
-template <update Update = update::accumulate, host_array A, class Backend = reference>
+template <update Update = update::accumulate, host_array A, host_memory_backend<element<A>> Backend = reference>
 void scan_back(const A& lambda, reads<A> h, reads<A> carry, reads<A> h_bar, reads<A> carry_bar,
                scan_cotangents<element<A>>& into, direction d = direction::forward, Backend backend = {}) {
     using T = element<A>;

@@ -71,7 +71,7 @@ struct selective_scan_value {
 ///                                                                                        (eq. mamba, app. mamba-definition)
 /// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out. selective_scan_into uses the memory of
 /// `out` when it has the shapes. Errors: shapes that do not match.
-template <host_array A, class Backend = reference>
+template <host_array A, host_memory_backend<element<A>> Backend = reference>
 void selective_scan_into(selective_scan_value<element<A>>& out, const A& delta, reads<A> omega, reads<A> b, reads<A> c,
                          reads<A> u, reads<A> H = {}, Backend backend = {}) {
     using T = element<A>;
@@ -105,7 +105,7 @@ void selective_scan_into(selective_scan_value<element<A>>& out, const A& delta, 
         blocks.for_each(k, [&](index to, index from) { all[to] = state[static_cast<std::size_t>(from)]; });
     });
 }
-template <host_array A, class Backend = reference>
+template <host_array A, host_memory_backend<element<A>> Backend = reference>
 selective_scan_value<element<A>> selective_scan(const A& delta, reads<A> omega, reads<A> b, reads<A> c, reads<A> u,
                                                 reads<A> H = {}, Backend backend = {}) {
     selective_scan_value<element<A>> out;
@@ -132,7 +132,7 @@ struct selective_scan_cotangents {
 /// Arguments as selective_scan's; y_bar: [B,T,D]; H_bar: [B,N,D], zero when left out; accumulates into `into`. States are
 /// recomputed: besides the results it takes the memory of B + 1 rates [N,D] and, a thread, of about T/16 + 16 states of a
 /// block of channels. Errors: shapes that do not match.
-template <host_array A, class Backend = reference>
+template <host_array A, host_memory_backend<element<A>> Backend = reference>
 void selective_scan_back(const A& delta, reads<A> omega, reads<A> b, reads<A> c, reads<A> u, reads<A> H, reads<A> y_bar,
                          reads<A> H_bar, selective_scan_cotangents<element<A>>& into, Backend backend = {}) {
     using T = element<A>;

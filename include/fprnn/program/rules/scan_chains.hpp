@@ -132,13 +132,25 @@ template <class F, class E, class S, class... Rest>
 struct scan_of_chain<F, E, type_list<S, Rest...>>
     : std::conditional_t<is_chain_of<F, E, S>, std::type_identity<S>, scan_of_chain<F, E, type_list<Rest...>>> {};
 
-/// Whether nobody whose turn on the way back is between those of E and Scan minds that E sends to A in Scan's turn: who stores is the first.
+/// The slot in whose turn a pass that goes back through chains with their scans goes back through E.
+template <class F, class E>
+inline constexpr std::size_t turn_of = [] {
+    using scan = typename scan_of_chain<F, E, typename F::program::nodes>::type;
+    return F::program::template slot<std::conditional_t<std::is_void_v<scan>, E, scan>>;
+}();
+
+/// Whether E may send to A in Scan's turn. Of those who send in the turns between, who stores has to be the first; and A itself, where it goes
+/// back in the same sweep over the nodes, must not have had its own.
 template <class F, class Scan, class E, class A, class... C>
 consteval bool may_send_in_turn_of(type_list<C...>) {
     using program = typename F::program;
     constexpr std::size_t e = program::template slot<E>, scan = program::template slot<Scan>;
-    return ((program::template slot<C> <= std::min(e, scan) || program::template slot<C> >= std::max(e, scan) ||
-             !contains<typename needs<C>::type, A> || (!F::template stores<E, A> && !F::template stores<C, A>)) &&
+    constexpr std::size_t first = std::min(e, scan), last = std::max(e, scan);
+    const auto between = [](std::size_t turn) { return first < turn && turn < last; };
+    const bool is_iterated = A::depends == dependence::shifted || A::depends == dependence::current;
+    return !(is_iterated && between(program::template slot<A>)) &&
+           ((!(between(program::template slot<C>) || between(turn_of<F, C>)) || !contains<typename needs<C>::type, A> ||
+             (!F::template stores<E, A> && !F::template stores<C, A>)) &&
             ...);
 }
 template <class F, class Scan, class E, class... A>
@@ -169,8 +181,8 @@ consteval bool goes_back_in_scan() {
 template <class F, class E>
 using scan_of_chain = typename detail::scan_of_chain<F, E, typename F::program::nodes>::type;
 
-/// E, which is chain_before or chain_behind of Scan, from `row` on. What is behind others read; what is before others read on the way
-/// back, where every iteration is gone through.
+/// E, which is chain_before or chain_behind of Scan, from `row` on. The value of the chain behind has other readers; Δ has them on the way
+/// back alone, so that it is not stored on the way there.
 template <class Scan, class E, class F>
 auto chain_in_scan(const F& f, index row) {
     if constexpr (std::is_void_v<E>) {
