@@ -27,6 +27,10 @@ TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies")
 }
 TEST_CASE("cuda layer: a map that never sees its own value needs no iteration") { check(fprnn::models::lstm(), 1e-13); }
 
+TEST_CASE("cuda layer: the adjoint of a token is solved, whether its iteration contracts or not") {
+    const host::guarded_devices gpu;
+    layers::check_expanding();
+}
 TEST_CASE("cuda layer: an operation by itself is a layer, with its adjoint") {
     using namespace fprnn::symbols;
     const host::guarded_devices guard;

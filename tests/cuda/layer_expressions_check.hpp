@@ -58,7 +58,26 @@ inline auto gated_scan_of_mixed() {
     return fprnn::fixed_point(layer_norm<"norm">(sigmoid(linear<"z">(in)) * (S + fprnn::parameter<"D">() * u)));
 }
 
-/// Where a CPU has GMRES a GPU repeats: the adjoint is as near as its tolerance.
+/// Whose tokens no R numbers are solved for, and whose iteration need not contract.
+inline auto expanding_mixer() {
+    using namespace fprnn::symbols;
+    const auto Q = fprnn::householder<2, "Q">(cat(in, shift(prev)));
+    return fixed_point(fprnn::constant<3>() * tanh(Q * linear<"B">(in) + fprnn::constant<2>() * ((I - Q) * prev)));
+}
+/// It has not settled in most sequences, and w is solved for all the same.
+inline void check_expanding() {
+    const chunked schedule{.length = 1, .tolerance = 1e-12, .ell_max = 9};
+    const adjoint exact = fprnn::implicit{.tolerance = 1e-11, .ell_max = 40};
+    check_equivalent(expanding_mixer(), schedule, exact, {5, 3, 4}, 7, 3, 1e-9);
+    const fprnn::layer layer(expanding_mixer(), schedule, exact);
+    const auto theta = fprnn::init<double>(layer, {.d_in = 4, .d_inner = 7}, fprnn::seed{4});
+    const auto out = differentiate(layer, theta, gpu::random<double>({5, 3, 4}, 1),
+                                   tensor<double>({5, layer.carry_width(theta.widths)}),
+                                   gpu::random<double>({5, 3, 7}, 3), cuda::device());
+    CHECK(std::count(out.forward.status.begin(), out.forward.status.end(), fprnn::status::converged) <= 2);
+    CHECK(out.back.all_converged());
+}
+
 template <class Expression>
 void check_expression(Expression expression, double apart) {
     const adjoint exact = fprnn::implicit{.tolerance = 1e-14};

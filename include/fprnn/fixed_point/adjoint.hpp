@@ -15,8 +15,8 @@ struct one_step {};
 /// The exact gradient, J_x^* = (I − J_h^*)^{-1} J_x(h^*) (eq. hyper-grad), chunk by chunk in reverse time:
 /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄. For one-token chunks directly where the mixer is compact
 /// (fixed_point/token_adjoint.hpp), else by GMRES, until ‖residual‖₂ < tolerance · ‖right-hand side‖₂; for longer ones by
-/// repeating the equation, until ‖Δw‖_∞ < tolerance · (‖w‖_∞ + ε); so does a GPU for tokens that are not solved directly. ell_max
-/// bounds the applications of J_hᵀ for a chunk; GMRES takes at least 2.
+/// repeating the equation, until ‖Δw‖_∞ < tolerance · (‖w‖_∞ + ε). ell_max bounds the applications of J_hᵀ for a chunk; GMRES takes
+/// at least 2.
 struct implicit {
     double tolerance = 1e-5;
     int ell_max = 200;

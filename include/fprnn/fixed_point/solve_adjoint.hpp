@@ -1,60 +1,11 @@
 #pragma once
 
 #include <fprnn/fixed_point/adjoint.hpp>
+#include <fprnn/fixed_point/gmres.hpp>
 #include <fprnn/fixed_point/solve.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <variant>
-
-namespace fprnn::body {
-
-/// w = δ where a sequence is still to be solved.
-template <class T>
-struct restart {
-    index channels;
-    strided<const T> delta;
-    strided<T> w;
-    engine::watches<T> of;
-
-    template <class Team>
-    FPRNN_BOTH void row(index s, index) const {
-        if (!of.one[s].running()) return;
-        const T* from = delta[s];
-        T* to = w[s];
-        Team::each(channels, [&](auto lane) { lane.store(to, lane.load(from)); });
-    }
-};
-
-}  // namespace fprnn::body
-
-namespace fprnn::kernel {
-
-template <class Team, class T>
-FPRNN_BOTH T dot(index D, const T* a, const T* b) {
-    return Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(a) * lane.load(b)}; })[0];
-}
-/// y += by x
-template <class Team, class T>
-FPRNN_BOTH void add_scaled(index D, T by, const T* x, T* y) {
-    Team::each(D, [&](auto lane) { lane.add(y, decltype(lane.load(x))(by) * lane.load(x)); });
-}
-template <class Team, class T>
-FPRNN_BOTH void scale(index D, T by, T* x) {
-    Team::each(D, [&](auto lane) { lane.store(x, lane.load(x) * decltype(lane.load(x))(by)); });
-}
-/// to = a + b − c
-template <class Team, class T>
-FPRNN_BOTH void sum_less(index D, const T* a, const T* b, const T* c, T* to) {
-    Team::each(D, [&](auto lane) { lane.store(to, lane.load(a) + lane.load(b) - lane.load(c)); });
-}
-/// to = a − (b − c)
-template <class Team, class T>
-FPRNN_BOTH void less_difference(index D, const T* a, const T* b, const T* c, T* to) {
-    Team::each(D, [&](auto lane) { lane.store(to, lane.load(a) - (lane.load(b) - lane.load(c))); });
-}
-
-}  // namespace fprnn::kernel
 
 /// The way back through the chunks of one tile: w = (I − J_hᵀ)⁻¹ δ, or through every iteration.
 namespace fprnn::engine {
@@ -106,89 +57,27 @@ void step_adjoint(F& f, index sequences, index row, index n, const typename F::s
     f.each_row(sequences, body::advance<T>{D, n / f.tile, f.tile * D, next, w, true, of});
 }
 
-/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ for the row of one token by GMRES. J_h of a token has at most the rank of I − Q, so that rank + 1 applications
-/// give the solution to rounding, contraction or not. `space` holds krylov_space + 1 rows of D.
-inline constexpr int krylov_space = 20;
-
+/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ by GMRES for n rows of one token, the first `sequences` of which have watches.
 template <class F>
-void gmres_adjoint(F& f, const implicit& options, index row, const typename F::scalar* delta, typename F::scalar* w,
-                   typename F::scalar* space, watch<typename F::scalar>& result) {
+void gmres_adjoint(F& f, const implicit& options, index sequences, index row, index n, const typename F::scalar* delta,
+                   typename F::scalar* w, typename F::scalar* scratch, const watches<typename F::scalar>& of) {
     using T = typename F::scalar;
-    using team = typename F::backend::template team<T>;
     const index D = f.size.d_inner;
-    const auto dot = [&](const T* a, const T* b) { return kernel::dot<team>(D, a, b); };
-    // Jᵀ is affine here: what later tokens ask of the carry comes with every application.
-    T* constant = space + (krylov_space + 1) * D;
-    const T* through = f.template bar_at<previous_node>(row);
-    f.on.fill(D, w, 0);
-    back_through<dependence::current>(f, row, 1, w);
-    f.on.copy(D, through, constant);
-    f.one_row(body::sum<T>{D, delta, constant, w});
-    const T beginning = std::sqrt(dot(w, w));
-
-    int applications = 1;
-    T residual = beginning;
-    while (true) {
-        // r = δ + c + Jᵀ w − w, the first time with w in place of δ + c.
-        T* v = space;
-        back_through<dependence::current>(f, row, 1, w);
-        ++applications;
-        kernel::sum_less<team>(D, delta, through, w, v);
-        residual = std::sqrt(dot(v, v));
-        const double relative = beginning > 0 ? static_cast<double>(residual / beginning) : 0.0;
-        if (!(residual - residual == T(0))) return result.finish(status::nonfinite, applications, relative);
-        if (relative < options.tolerance || residual == T(0))
-            return result.finish(status::converged, applications, relative);
-        if (applications >= options.ell_max) return result.finish(status::max_iterations, applications, relative);
-
-        T H[krylov_space + 1][krylov_space], cosine[krylov_space], sine[krylov_space], g[krylov_space + 1];
-        g[0] = residual;
-        kernel::scale<team>(D, T(1) / residual, v);
-        int k = 0;
-        while (k < krylov_space && applications < options.ell_max) {
-            T* basis = space + k * D;
-            T* next = basis + D;
-            back_through<dependence::current>(f, row, 1, basis);
-            ++applications;
-            kernel::less_difference<team>(D, basis, through, constant, next);
-            for (int i = 0; i <= k; ++i) {
-                H[i][k] = dot(next, space + i * D);
-                kernel::add_scaled<team>(D, -H[i][k], space + i * D, next);
-            }
-            H[k + 1][k] = std::sqrt(dot(next, next));
-            const T below = H[k + 1][k];
-            for (int i = 0; i < k; ++i) {
-                const T a = H[i][k], b = H[i + 1][k];
-                H[i][k] = cosine[i] * a + sine[i] * b;
-                H[i + 1][k] = cosine[i] * b - sine[i] * a;
-            }
-            const T length = std::hypot(H[k][k], H[k + 1][k]);
-            if (!(length > T(0))) break;
-            cosine[k] = H[k][k] / length;
-            sine[k] = H[k + 1][k] / length;
-            H[k][k] = length;
-            g[k + 1] = -sine[k] * g[k];
-            g[k] = cosine[k] * g[k];
-            ++k;
-            if (static_cast<double>(std::abs(g[k])) < 0.5 * options.tolerance * static_cast<double>(beginning)) break;
-            if (!(below > T(0))) break;
-            kernel::scale<team>(D, T(1) / below, next);
-        }
-        if (k == 0) return result.finish(status::diverged, applications, relative);  // I − Jᵀ is singular
-        for (int i = k - 1; i >= 0; --i) {
-            T a = g[i];
-            for (int j = i + 1; j < k; ++j) a -= H[i][j] * g[j];
-            g[i] = a / H[i][i];
-        }
-        for (int i = 0; i < k; ++i) kernel::add_scaled<team>(D, g[i], space + i * D, w);
-    }
+    T *const asked = scratch, *const own = asked + n * D;
+    f.each_row(sequences, body::begin_gmres<T>{D, asked, own});
+    f.on.repeat_by_rows(sequences, of.running, [&] {
+        back_through<dependence::current>(f, row, n, asked);
+        f.each_row(sequences, body::go_on_gmres<T>{D, asked, own, f.template bar_at<previous_node>(row), delta, w,
+                                                   options.tolerance, options.ell_max, of});
+    });
 }
 
 /// Numbers of scratch that solve_adjoint_chunk needs beside w.
 template <class F>
 index adjoint_scratch(const F& f) {
-    const index D = f.size.d_inner;
-    return std::max({f.chunk * f.tile * D, (krylov_space + 2) * D, token_scratch(f)});
+    const index D = f.size.d_inner, rows = has_tiles<typename F::backend> ? 1 : f.tile;
+    const index equations = rows * (D + kernel::gmres_size<typename F::scalar>(D));
+    return std::max({f.chunk * f.tile * D, equations, token_scratch(f)});
 }
 
 template <class F>
@@ -211,11 +100,10 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index r
         if constexpr (has_tiles<typename F::backend>) {
             for (index s = 0; s < sequences; ++s)
                 if (of.one[s].running())
-                    gmres_adjoint(f, options, row + s, delta + s * D, w + s * D, scratch, of.one[s]);
+                    gmres_adjoint(f, options, 1, row + s, 1, delta + s * D, w + s * D, scratch,
+                                  {of.one + s, of.running + s, of.tallies + s});
         } else {
-            f.each_row(sequences, body::restart<T>{D, {delta, D}, {w, D}, of});
-            f.on.repeat_by_rows(sequences, of.running,
-                                [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); });
+            gmres_adjoint(f, options, sequences, row, n, delta, w, scratch, of);
         }
     }
     f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});
