@@ -16,9 +16,7 @@ TEST_CASE("cuda layer: a mixer under a function, a scan and a norm are iterated 
 TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies") {
     check_expression(product_of_iterate(), 1e-12);
 }
-TEST_CASE("cuda layer: the adjoint of a token is solved, whether its iteration contracts or not") {
-    check_expanding();
-}
+TEST_CASE("cuda layer: the adjoint of a token is solved, whether its iteration contracts or not") { check_expanding(); }
 TEST_CASE("cuda layer: step, skip and gate of a selective scan are in its kernel") {
     for (const index tokens : {1, 20}) check_equivalent(gated_scan(), {.length = 1}, fprnn::implicit{}, {3, tokens, 4});
     check_equivalent(gated_scan_of_iterate(), {.length = 2, .tolerance = 1e-13, .ell_max = 300},

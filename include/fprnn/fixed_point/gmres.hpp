@@ -51,33 +51,29 @@ FPRNN_BOTH constexpr index gmres_size(index D) {
     return engine::gmres_numbers<T> + (engine::krylov_space + 2) * D;
 }
 
-/// Row s of the equations of D numbers. In `asked` is the vector that the next application is of.
+/// One equation of D numbers. In `asked` is the vector that the next application is of; `own` has gmres_size(D) numbers.
 template <class Team, class T>
-class gmres {
-public:
-    FPRNN_BOTH gmres(index D, index s, T* asked, T* own, const T* delta = nullptr, T* w = nullptr, double tolerance = 0,
-                     int ell_max = 0, engine::watch<T>* result = nullptr)
-        : D(D),
-          asked(asked + s * D),
-          kept(reinterpret_cast<state*>(own + s * gmres_size<T>(D))),
-          space(own + s * gmres_size<T>(D) + engine::gmres_numbers<T>),
-          delta(delta),
-          w(w),
-          tolerance(tolerance),
-          ell_max(ell_max),
-          result(result) {}
+struct gmres {
+    index D;
+    T *asked, *own;
+    const T* delta = nullptr;
+    T* w = nullptr;
+    double tolerance = 0;
+    int ell_max = 0;
+    engine::watch<T>* result = nullptr;
 
     FPRNN_BOTH void begin() const {
         T* const zero = asked;
         store(zero, [&](auto lane) { return decltype(lane.load(zero))(T(0)); });
         Team::once([&] {
-            ::new (static_cast<void*>(kept)) state;
-            kept->question = state::of_constant, kept->applications = 0;
+            ::new (static_cast<void*>(own)) state;
+            kept()->question = state::of_constant, kept()->applications = 0;
         });
     }
     /// Goes on when `answer` = c + J_hᵀ asked, until the result's watch ends.
     FPRNN_BOTH void go_on(const T* answer) const {
-        const int question = static_cast<int>(kept->question), applications = static_cast<int>(kept->applications) + 1;
+        const int question = static_cast<int>(kept()->question),
+                  applications = static_cast<int>(kept()->applications) + 1;
         if (question == state::of_constant)
             take_constant(answer, applications);
         else if (question == state::of_residual)
@@ -90,7 +86,8 @@ private:
     using state = engine::gmres_state<T>;
     static constexpr int most = engine::krylov_space;
 
-    FPRNN_BOTH T* basis(int k) const { return space + k * D; }
+    FPRNN_BOTH state* kept() const { return reinterpret_cast<state*>(own); }
+    FPRNN_BOTH T* basis(int k) const { return own + engine::gmres_numbers<T> + k * D; }
     FPRNN_BOTH T* constant() const { return basis(most + 1); }
     template <class Body>
     FPRNN_BOTH void store(T* to, const Body& body) const {
@@ -99,7 +96,7 @@ private:
     FPRNN_BOTH void ask(int question, const T* of, int applications) const {
         store(asked, [&](auto lane) { return lane.load(of); });
         Team::once(
-            [&] { kept->question = static_cast<T>(question), kept->applications = static_cast<T>(applications); });
+            [&] { kept()->question = static_cast<T>(question), kept()->applications = static_cast<T>(applications); });
     }
     FPRNN_BOTH void finish(status s, int applications, T relative) const {
         Team::once([&] { result->finish(s, applications, static_cast<double>(relative)); });
@@ -110,7 +107,7 @@ private:
         store(constant(), [&](auto lane) { return lane.load(answer); });
         store(w, [&](auto lane) { return lane.load(delta) + lane.load(answer); });
         const T beginning = sqrt(dot<Team>(D, static_cast<const T*>(w), static_cast<const T*>(w)));
-        Team::once([&] { kept->beginning = beginning; });
+        Team::once([&] { kept()->beginning = beginning; });
         ask(state::of_residual, w, applications);
     }
     /// v₀ = r/|r| of r = δ + c + J_hᵀ w − w, unless w is near enough.
@@ -119,19 +116,19 @@ private:
         T* const v = basis(0);
         store(v, [&](auto lane) { return lane.load(delta) + lane.load(answer) - lane.load(w); });
         const T residual = sqrt(dot<Team>(D, static_cast<const T*>(v), static_cast<const T*>(v)));
-        const T beginning = kept->beginning, relative = beginning > 0 ? residual / beginning : T(0);
+        const T beginning = kept()->beginning, relative = beginning > 0 ? residual / beginning : T(0);
         if (!(residual - residual == T(0))) return finish(status::nonfinite, applications, relative);
         if (static_cast<double>(relative) < tolerance || residual == T(0))
             return finish(status::converged, applications, relative);
         if (applications >= ell_max) return finish(status::max_iterations, applications, relative);
         scale<Team>(D, T(1) / residual, v);
-        Team::once([&] { kept->relative = relative, kept->g[0] = residual, kept->k = 0; });
+        Team::once([&] { kept()->relative = relative, kept()->g[0] = residual, kept()->k = 0; });
         ask(state::of_basis, v, applications);
     }
     /// The basis grows by v_k − J_hᵀ v_k.
     FPRNN_BOTH void take_vector(const T* answer, int applications) const {
         using math::abs, math::sqrt;
-        int k = static_cast<int>(kept->k);
+        int k = static_cast<int>(kept()->k);
         T* const next = basis(k + 1);
         store(next, [&](auto lane) { return lane.load(basis(k)) - (lane.load(answer) - lane.load(constant())); });
         T column[most + 1];
@@ -141,23 +138,23 @@ private:
         }
         const T below = sqrt(dot<Team>(D, static_cast<const T*>(next), static_cast<const T*>(next)));
         for (int i = 0; i < k; ++i) {
-            const T a = column[i], b = column[i + 1], cosine = kept->cosine[i], sine = kept->sine[i];
+            const T a = column[i], b = column[i + 1], cosine = kept()->cosine[i], sine = kept()->sine[i];
             column[i] = cosine * a + sine * b;
             column[i + 1] = cosine * b - sine * a;
         }
         const T length = sqrt(column[k] * column[k] + below * below);
         bool is_over = !(length > T(0));
         if (!is_over) {
-            const T cosine = column[k] / length, sine = below / length, g = kept->g[k];
+            const T cosine = column[k] / length, sine = below / length, g = kept()->g[k];
             column[k] = length;
             Team::once([&] {
-                for (int i = 0; i <= k; ++i) kept->H[k][i] = column[i];
-                kept->cosine[k] = cosine, kept->sine[k] = sine;
-                kept->g[k] = cosine * g, kept->g[k + 1] = -sine * g;
-                kept->k = static_cast<T>(k + 1);
+                for (int i = 0; i <= k; ++i) kept()->H[k][i] = column[i];
+                kept()->cosine[k] = cosine, kept()->sine[k] = sine;
+                kept()->g[k] = cosine * g, kept()->g[k + 1] = -sine * g;
+                kept()->k = static_cast<T>(k + 1);
             });
             ++k;
-            is_over = abs(sine * g) < T(0.5) * static_cast<T>(tolerance) * kept->beginning || !(below > T(0));
+            is_over = abs(sine * g) < T(0.5) * static_cast<T>(tolerance) * kept()->beginning || !(below > T(0));
         }
         if (is_over || k == most || applications >= ell_max) return take_solution(k, applications);
         scale<Team>(D, T(1) / below, next);
@@ -165,26 +162,16 @@ private:
     }
     /// w += the smallest residual's Σ g_i v_i.
     FPRNN_BOTH void take_solution(int k, int applications) const {
-        if (k == 0) return finish(status::diverged, applications, kept->relative);  // I − J_hᵀ is singular
+        if (k == 0) return finish(status::diverged, applications, kept()->relative);  // I − J_hᵀ is singular
         T g[most];
         for (int i = k - 1; i >= 0; --i) {
-            T a = kept->g[i];
-            for (int j = i + 1; j < k; ++j) a -= kept->H[j][i] * g[j];
-            g[i] = a / kept->H[i][i];
+            T a = kept()->g[i];
+            for (int j = i + 1; j < k; ++j) a -= kept()->H[j][i] * g[j];
+            g[i] = a / kept()->H[i][i];
         }
         for (int i = 0; i < k; ++i) add_scaled<Team>(D, g[i], static_cast<const T*>(basis(i)), w);
         ask(state::of_residual, w, applications);
     }
-
-    index D;
-    T* asked;
-    state* kept;
-    T* space;
-    const T* delta;
-    T* w;
-    double tolerance;
-    int ell_max;
-    engine::watch<T>* result;
 };
 
 }  // namespace fprnn::kernel
@@ -199,7 +186,7 @@ struct begin_gmres {
 
     template <class Team>
     FPRNN_BOTH void row(index s, index) const {
-        kernel::gmres<Team, T>(channels, s, asked, own).begin();
+        kernel::gmres<Team, T>{channels, asked + s * channels, own + s * kernel::gmres_size<T>(channels)}.begin();
     }
 };
 template <class T>
@@ -217,8 +204,10 @@ struct go_on_gmres {
         engine::watch<T>& result = of.one[s];
         if (!result.running()) return;
         const index at = s * channels;
-        kernel::gmres<Team, T>(channels, s, asked, own, delta + at, w + at, tolerance, ell_max, &result)
-            .go_on(answer + at);
+        const kernel::gmres<Team, T> equation{channels,   asked + at, own + s * kernel::gmres_size<T>(channels),
+                                              delta + at, w + at,     tolerance,
+                                              ell_max,    &result};
+        equation.go_on(answer + at);
         Team::once([&] { of.running[s] = result.running() ? T(1) : T(0); });
     }
 };
