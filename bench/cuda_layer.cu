@@ -1,5 +1,4 @@
-// Layers and training on a GPU: the mixer against the rate at which the GPU copies memory, whole solves, steps of training. Run without
-// arguments.
+// Layers and training on a GPU: the mixer against the rate at which the GPU copies memory, whole solves, steps of training.
 
 #include "cuda_measure.hpp"
 
@@ -40,7 +39,7 @@ double copy_rate(const cuda::device& d) {
 
 /// out = Q v + (I − Q) w for rows of D channels, from what prepare has made of its raw numbers.
 template <int R>
-void measure_mixer(const cuda::device& d, index rows, index D, double rate) {
+void measure_mixer(const cuda::device& d, index rows, index D, double rate, gpu_bench::figures& to) {
     using mixer = fprnn::householder_mixer<R>;
     struct arrays {
         cuda::tensor<float> q, v, w, out;
@@ -68,87 +67,122 @@ void measure_mixer(const cuda::device& d, index rows, index D, double rate) {
     });
     std::printf("householder<%d>, apply [%lld,%lld]: %.1f us, %.3f of copy\n", R, static_cast<long long>(rows),
                 static_cast<long long>(D), time * 1e6, bytes / time / rate);
+    const std::string name = "householder/R=" + std::to_string(R);
+    to(name, time);
+    to(name + "/of_copy", bytes / time / rate);
 }
+
+struct solve_time {
+    std::string schedule;
+    double seconds, converged;  ///< of the sequences
+};
 
 /// Forward of one FP-Mamba layer, whose sequences x are.
 template <class X>
-void measure_solve(const cuda::device& d, const fprnn::tensor<X>& host_x, const char* name,
-                   const fprnn::chunked& schedule) {
+solve_time measure_solve(const cuda::device& d, const fprnn::tensor<X>& host_x, const std::string& name,
+                         const fprnn::chunked& schedule) {
     const shape& s = host_x.shape();
     const fprnn::layer layer(fprnn::models::fp_mamba<1>(), schedule);
-    const auto theta =
-        d.copy(fprnn::init<float>(layer, {.d_in = s[2], .d_inner = s[2], .d_state = 16}, fprnn::seed{4}));
-    const auto x = copy(d, host_x);
+    const auto host_theta = fprnn::init<float>(layer, {.d_in = s[2], .d_inner = s[2], .d_state = 16}, fprnn::seed{4});
+    struct arrays {
+        decltype(d.copy(host_theta)) theta;
+        cuda::tensor<X> x;
+    };
+    std::vector<arrays> sets;
+    do {
+        sets.push_back({d.copy(host_theta), copy(d, host_x)});
+    } while (static_cast<int>(sets.size()) < rotation(sets[0].theta.values.bytes() + sets[0].x.bytes()));
     fprnn::convergence how;
-    const double time = seconds(d, 1, [&](int) { how = layer(theta, x, d); });
-    double converged = 0, iterations = 0;
+    const double time = seconds(d, static_cast<int>(sets.size()), [&](int i) {
+        const arrays& a = sets[static_cast<std::size_t>(i)];
+        how = layer(a.theta, a.x, d);
+    });
+    double tokens = 0, iterations = 0;
     for (std::size_t b = 0; b < how.iterations.size(); ++b) {
-        converged += static_cast<double>(how.tokens_converged[b]);
+        tokens += static_cast<double>(how.tokens_converged[b]);
         iterations += static_cast<double>(how.total_iterations[b]);
     }
+    const auto sequences = std::count(how.status.begin(), how.status.end(), fprnn::status::converged);
     const index chunk = std::min(schedule.length, s[1]), chunks = s[0] * ((s[1] + chunk - 1) / chunk);
     std::printf("fp_mamba<1> %s %s: %.2f ms, %.1f iterations a chunk and sequence, %.4f of the tokens converged\n",
-                s.to_string().c_str(), name, time * 1e3, iterations / static_cast<double>(chunks),
-                converged / static_cast<double>(s[0] * s[1]));
+                s.to_string().c_str(), name.c_str(), time * 1e3, iterations / static_cast<double>(chunks),
+                tokens / static_cast<double>(s[0] * s[1]));
+    return {name, time, static_cast<double>(sequences) / static_cast<double>(s[0])};
 }
 
-/// A step of training as the host sees it, in a run that has begun to learn.
-void measure_training(const cuda::device& d, const char* name) {
+/// All schedules, and the fastest of those with which most sequences converged.
+void measure_schedules(const cuda::device& d, gpu_bench::figures& to) {
+    const auto x = random({512, 16, 256}, 1);
+    std::vector<solve_time> solves;
+    for (index C : {1, 2, 4, 8}) solves.push_back(measure_solve(d, x, "C = " + std::to_string(C), {.length = C}));
+    solves.push_back(measure_solve(d, x, "C = T", fprnn::parallel({})));
+    const solve_time& best = *std::min_element(solves.begin(), solves.end(), [](const auto& a, const auto& b) {
+        return a.converged != b.converged ? a.converged > b.converged : a.seconds < b.seconds;
+    });
+    std::printf("best schedule: %s, %.2f ms, %.4f of the sequences converged\n", best.schedule.c_str(),
+                best.seconds * 1e3, best.converged);
+    to("solve/best", best.seconds);
+    to("solve/best/converged", best.converged);
+}
+
+/// Steps of a training that has begun to learn, each from the end of the one before. Returns whether it came to its end.
+bool measure_training(const cuda::device& d, const char* name, gpu_bench::figures* to = nullptr) {
     const fprnn::word_problem data{.group = fprnn::finite_group("A5"), .seed = {3}};
     const fprnn::models::sequence_model model(
         fprnn::models::fp_mamba<1>(),
         {.vocabulary = 60, .classes = 60, .d_model = 512, .d_inner = 1024, .d_state = 16, .layers = 1},
         {.length = 1, .tolerance = 1e-4, .ell_max = 100}, fprnn::implicit{.tolerance = 1e-4});
     auto theta = model.init<float>({1});
-    constexpr index steps = 120, measured = 40;
-    std::vector<double> at, share;
+    constexpr std::size_t steps = 120, measured = 40;
+    std::vector<gpu_bench::event> end(steps);
+    double converged = 1;
     const auto result = fprnn::train(
-        model, theta, {.batch = 512, .length = 16, .steps = steps}, data,
+        model, theta, {.batch = 512, .length = 16, .steps = index(steps)}, data,
         [&](const fprnn::training_step& s) {
-            at.push_back(s.seconds);
-            share.push_back(s.share_converged.value_or(1));
+            end[static_cast<std::size_t>(s.step - 1)].record(d);
+            converged = s.share_converged.value_or(1);
             return true;
         },
         d);
+    if (result.end != fprnn::training_end::steps) {
+        std::printf("training, %s: %s\n", name, result.message.c_str());
+        return false;
+    }
     std::vector<double> times;
-    for (std::size_t i = at.size() > measured ? at.size() - measured : 1; i < at.size(); ++i)
-        times.push_back(at[i] - at[i - 1]);
-    if (times.empty()) return;
-    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-    std::nth_element(times.begin(), middle, times.end());
+    for (std::size_t i = steps - measured; i < steps; ++i) times.push_back(end[i].seconds_since(end[i - 1]));
+    const double time = gpu_bench::median(times);
     std::printf(
         "training step, batch 512, T = 16, d_model 512, D = 1024, N = 16, R = 1, %s: %.2f ms, median of the last "
-        "%zu of %lld; %.4f of the tokens converged in the last\n",
-        name, *middle * 1e3, times.size(), static_cast<long long>(result.steps), share.back());
+        "%zu of %zu; %.4f of the tokens converged in the last\n",
+        name, time * 1e3, measured, steps, converged);
+    if (to) (*to)(std::string("training/") + name, time);
+    return true;
 }
 
-int report() {
-    const cuda::device d;
-    cudaDeviceProp properties{};
-    cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
+int report(gpu_bench::figures& to) {
+    const cuda::device d, tf32(0, {.tf32 = true}), by_kernels(0, {.programs = false, .graphs = false});
+    const std::string name = gpu_bench::name_of(d, to);
     const double rate = copy_rate(d);
-    std::printf("%s, %d multiprocessors; float; copy %.0f GB/s\n", properties.name, d.multiprocessors(), rate * 1e-9);
-    measure_mixer<1>(d, 16 * 2048, 2048, rate);
-    measure_mixer<2>(d, 16 * 2048, 2048, rate);
-    measure_mixer<4>(d, 16 * 2048, 2048, rate);
-    const auto solves = [&](const cuda::device& on, const std::string& how) {
-        measure_solve(on, random({512, 16, 256}, 1), ("C = 1" + how).c_str(), {.length = 1});
-        measure_solve(on, random({512, 16, 256}, 1), ("C = T" + how).c_str(), fprnn::parallel({}));
-    };
-    solves(d, "");
-    solves(cuda::device(0, {.programs = false, .graphs = false}), ", a kernel a body");
+    std::printf("%s, %d multiprocessors; float; copy %.0f GB/s\n", name.c_str(), d.multiprocessors(), rate * 1e-9);
+    measure_mixer<1>(d, 16 * 2048, 2048, rate, to);
+    measure_mixer<2>(d, 16 * 2048, 2048, rate, to);
+    measure_mixer<4>(d, 16 * 2048, 2048, rate, to);
+    measure_schedules(d, to);
+    const auto short_x = random({512, 16, 256}, 1);
+    measure_solve(by_kernels, short_x, "C = 1, a kernel a body", {.length = 1});
+    measure_solve(by_kernels, short_x, "C = T, a kernel a body", fprnn::parallel({}));
     const auto x = random({16, 2048, 2048}, 1);
     const fprnn::chunked one_step = fprnn::parallel({.ell_max = 1});
-    measure_solve(d, x, "C = T, one iteration, float", one_step);
-    const cuda::device short_factors(0, {.tf32 = true});
-    measure_solve(short_factors, x, "C = T, one iteration, TF32", one_step);
-    measure_solve(short_factors, cuda::round_to_bf16(x), "C = T, one iteration, TF32, sequences of bf16", one_step);
-    measure_training(d, "float");
-    measure_training(cuda::device(0, {.tf32 = true}), "TF32");
-    measure_training(cuda::device(0, {.programs = false, .graphs = false}), "float, a kernel a body");
-    return 0;
+    to("iteration/float", measure_solve(d, x, "C = T, one iteration, float", one_step).seconds);
+    to("iteration/TF32", measure_solve(tf32, x, "C = T, one iteration, TF32", one_step).seconds);
+    to("iteration/bf16",
+       measure_solve(tf32, cuda::round_to_bf16(x), "C = T, one iteration, TF32, sequences of bf16", one_step).seconds);
+    bool ok = measure_training(d, "float", &to);
+    ok = measure_training(tf32, "TF32", &to) && ok;
+    ok = measure_training(by_kernels, "float, a kernel a body") && ok;
+    return ok ? 0 : 1;
 }
 
 }  // namespace layer_bench
 
-int main() { return gpu_bench::run(layer_bench::report); }
+int main(int count, char** arguments) { return gpu_bench::run(count, arguments, layer_bench::report); }

@@ -5,7 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <functional>
+#include <iomanip>
+#include <stdexcept>
+#include <string>
+#include <string_view>
 #include <vector>
 
 /// Times on a GPU, by its own clock.
@@ -13,6 +18,38 @@ namespace gpu_bench {
 
 using fprnn::index;
 namespace cuda = fprnn::cuda;
+
+/// What --figures FILE asks for, and nothing without it: a line "name value" each, seconds unless the name ends with what else it is. The
+/// names are bench/report_gpu.py's. Errors: a file that cannot be written.
+class figures {
+public:
+    explicit figures(const char* file) {
+        if (file) out_.open(file);
+        if (!out_) throw std::runtime_error(std::string(file) + " cannot be written");
+        out_.exceptions(std::ios::failbit | std::ios::badbit);
+        out_ << std::setprecision(9);
+    }
+    template <class Value>
+    void operator()(const std::string& name, const Value& value) {
+        if (out_.is_open()) out_ << name << ' ' << value << std::endl;
+    }
+
+private:
+    std::ofstream out_;
+};
+
+/// The GPU's name, which is among the figures with the versions of CUDA.
+inline std::string name_of(const cuda::device& d, figures& to) {
+    cudaDeviceProp properties{};
+    cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
+    int runtime = 0;
+    cuda::check(cudaRuntimeGetVersion(&runtime), "cudaRuntimeGetVersion");
+    const auto version = [](int major, int minor) { return std::to_string(major) + "." + std::to_string(minor); };
+    to("gpu", properties.name);
+    to("cuda_runtime", version(runtime / 1000, runtime % 1000 / 10));
+    to("nvcc", version(__CUDACC_VER_MAJOR__, __CUDACC_VER_MINOR__));
+    return properties.name;
+}
 
 class event {
 public:
@@ -41,6 +78,12 @@ __global__ void keep_busy() {
     }
 }
 
+inline double median(std::vector<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
 /// The median of single runs, run(i) on the i-th set of arrays.
 inline double seconds(const cuda::device& d, int sets, const std::function<void(int)>& run) {
     constexpr int warm_up = 5, runs = 41;
@@ -55,8 +98,7 @@ inline double seconds(const cuda::device& d, int sets, const std::function<void(
     }
     std::vector<double> times;
     for (std::size_t i = 0; i < runs; ++i) times.push_back(at[i + 1].seconds_since(at[i]));
-    std::nth_element(times.begin(), times.begin() + runs / 2, times.end());
-    return times[runs / 2];
+    return median(times);
 }
 
 /// So many sets of `bytes` that none is in a cache when its turn comes again.
@@ -65,10 +107,16 @@ inline int rotation(index bytes) {
     return static_cast<int>(std::clamp<index>(out_of_cache / std::max<index>(bytes, 1) + 1, 2, 64));
 }
 
-/// What main returns: report(), 77 where there is no GPU or no driver, which says that nothing was measured, 1 after any other error.
-inline int run(int (*report)()) {
+/// What main returns: report(figures), 77 where there is no GPU or no driver, which says that nothing was measured, 2 where the arguments are
+/// others than --figures FILE or none, 1 after any other error.
+inline int run(int count, char** arguments, int (*report)(figures&)) {
+    if (count != 1 && (count != 3 || std::string_view(arguments[1]) != "--figures")) {
+        std::fprintf(stderr, "usage: %s [--figures FILE]\n", arguments[0]);
+        return 2;
+    }
     try {
-        return report();
+        figures to(count == 3 ? arguments[2] : nullptr);
+        return report(to);
     } catch (const cuda::error& e) {
         const bool none = e.code() == cudaErrorNoDevice || e.code() == cudaErrorInsufficientDriver;
         std::fprintf(stderr, "%s: %s\n", none ? "skipped" : "failed", e.what());

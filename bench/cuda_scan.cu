@@ -1,5 +1,4 @@
-// The diagonal scan on a GPU against the rate at which the GPU copies memory, against cub::DeviceScan and against a block for each column. Run
-// without arguments.
+// The diagonal scan on a GPU against the rate at which the GPU copies memory, against cub::DeviceScan and against a block for each column.
 
 #include "cuda_yardsticks.cuh"
 
@@ -8,6 +7,8 @@
 
 #include <cmath>
 #include <cstdio>
+#include <string>
+#include <type_traits>
 #include <vector>
 
 // Not in an anonymous namespace: there `cuda` would be ambiguous in what nvcc writes.
@@ -77,9 +78,23 @@ void line(const char* name, const shape& s, const char* formula, double bytes, d
                 bytes * 1e-6, time * 1e6, bytes / time * 1e-9, bytes / time / copy_rate);
 }
 
+template <class T>
+constexpr const char* name_of = std::is_same_v<T, cuda::bf16> ? "bf16" : "float";
+
+/// Of arrays whose columns are one after the other: what scan_back says of the same numbers as [B·D, T, 1].
+template <class T>
+bool agrees_with_scan_back(const cuda::device& d, index columns, index tokens, const arrays<T>& x) {
+    const shape s{columns, tokens, 1};
+    const auto same = [&](const cuda::tensor<T>& a) { return copy(d, fprnn::view<const T>{a.data(), s}); };
+    cuda::scan_cotangents<T> expected(d, s);
+    cuda::scan_back<update::overwrite>(same(x.lambda), same(x.h), {}, same(x.h_bar), {}, expected);
+    return agree(copy_to_host(x.bars.lambda), copy_to_host(expected.lambda)) &&
+           agree(copy_to_host(x.bars.u), copy_to_host(expected.u));
+}
+
 /// Returns whether the results were right; wrong ones are not timed.
 template <class T>
-bool measure(const cuda::device& d, const shape& s) {
+bool measure(const cuda::device& d, const shape& s, gpu_bench::figures& to) {
     const fprnn::random_stream random({1}, 0);
     fprnn::tensor<T> lambda(s), u(s);
     for (index i = 0; i < lambda.size(); ++i) {
@@ -117,43 +132,58 @@ bool measure(const cuda::device& d, const shape& s) {
                      at(i).lambda.data(), at(i).u.data(), at(i).h.data());
     };
     const auto keys = [&](int i) { by_key(at(i).lambda.data(), at(i).u.data(), at(i).h.data()); };
+    const auto keys_back = [&](int i) {
+        arrays<T>& a = at(i);
+        by_key.back(a.lambda.data(), a.h.data(), a.h_bar.data(), a.bars.lambda.data(), a.bars.u.data());
+    };
     keys(0);
     const auto of_keys = copy_to_host(at(0).h);
     block_each(0);
-    if (!agree(of_keys, copy_to_host(at(0).h))) {
+    bool same = agree(of_keys, copy_to_host(at(0).h));
+    keys_back(0);
+    same = same && agrees_with_scan_back(d, columns, s[1], at(0));
+    if (!same) {
         std::printf("%s: the yardsticks disagree\n", s.to_string().c_str());
         return false;
     }
-    const double key_time = seconds(d, sets, keys), block_time = seconds(d, sets, block_each);
-    const double scan_time = seconds(d, sets, forward);
+    const double key_time = seconds(d, sets, keys), block_time = seconds(d, sets, block_each),
+                 key_back_time = seconds(d, sets, keys_back);
+    const double scan_time = seconds(d, sets, forward),
+                 back_time = seconds(d, sets, [&](int i) { back.template operator()<update::overwrite>(i); });
     std::printf(
         "%s of %zu bytes a number: cub::DeviceScan by key takes %.2f, a block for each column %.2f of the scan's "
-        "time\n",
-        s.to_string().c_str(), sizeof(T), key_time / scan_time, block_time / scan_time);
+        "time, the adjoint by key %.2f of scan_back's\n",
+        s.to_string().c_str(), sizeof(T), key_time / scan_time, block_time / scan_time, key_back_time / back_time);
     line("copy", s, "2 B T D: u in; h out", 2 * bytes, copy_time, rate);
     line("scan", s, "3 B T D: lambda, u; h", 3 * bytes, scan_time, rate);
-    line("scan_back", s, "5 B T D: 3 in; 2 out", 5 * bytes,
-         seconds(d, sets, [&](int i) { back.template operator()<update::overwrite>(i); }), rate);
+    line("scan_back", s, "5 B T D: 3 in; 2 out", 5 * bytes, back_time, rate);
     line("scan_back +=", s, "7 B T D: 5 in; 2 out", 7 * bytes,
          seconds(d, sets, [&](int i) { back.template operator()<update::accumulate>(i); }), rate);
+    const std::string name = s.to_string() + "/" + name_of<T> + "/";
+    to(name + "copy", copy_time);
+    to(name + "scan", scan_time);
+    to(name + "scan/of_copy", 3 * bytes / scan_time / rate);
+    to(name + "scan_back", back_time);
+    to(name + "scan_back/of_copy", 5 * bytes / back_time / rate);
+    to(name + "by_key", key_time);
+    to(name + "by_key_back", key_back_time);
+    to(name + "block_each", block_time);
     return true;
 }
 
 /// Every shape; the program's exit code.
-int report() {
+int report(gpu_bench::figures& to) {
     const cuda::device d;
-    cudaDeviceProp properties{};
-    cuda::check(cudaGetDeviceProperties(&properties, d.gpu()), "cudaGetDeviceProperties");
     std::printf("%s, %d multiprocessors; medians of single runs, arrays rotated through more than its cache\n",
-                properties.name, d.multiprocessors());
+                gpu_bench::name_of(d, to).c_str(), d.multiprocessors());
     bool ok = true;
     for (const shape& s : {shape{16, 2048, 2048}, shape{16, 2048, 512}, shape{1, 1 << 20, 1}, shape{1, 1 << 20, 16},
                            shape{1, 1 << 20, 132}, shape{4, 1 << 18, 33}, shape{256, 16, 1024}})
-        ok = measure<float>(d, s) && ok;
-    ok = measure<cuda::bf16>(d, {16, 2048, 2048}) && ok;
+        ok = measure<float>(d, s, to) && ok;
+    ok = measure<cuda::bf16>(d, {16, 2048, 2048}, to) && ok;
     return ok ? 0 : 1;
 }
 
 }  // namespace scan_bench
 
-int main() { return gpu_bench::run(scan_bench::report); }
+int main(int count, char** arguments) { return gpu_bench::run(count, arguments, scan_bench::report); }

@@ -14,6 +14,8 @@
 #include <cub/block/block_store.cuh>
 #include <cub/device/device_scan.cuh>
 
+#include <algorithm>
+
 /// What scans on a GPU are compared with, in the same run.
 namespace gpu_bench {
 
@@ -47,29 +49,78 @@ struct state_of {
     __host__ __device__ T operator()(const affine_pair& p) const { return static_cast<T>(p.b); }
 };
 
-/// cub::DeviceScan by key over (λ,u) pairs: reads λ and u, writes h; keys cost no memory.
+// The adjoint goes from the last number to the first: i counts from there.
+template <class T>
+struct pair_back_at {
+    int last, tokens;
+    const T *lambda, *h_bar;
+    __host__ __device__ affine_pair operator()(int i) const {
+        const int at = last - i;
+        return {at % tokens + 1 < tokens ? static_cast<float>(lambda[at + 1]) : 0.0f, static_cast<float>(h_bar[at])};
+    }
+};
+/// Where the adjoint's scan leaves g: ū_t = g_t, λ̄_t = g_t h_{t−1}.
+template <class T>
+struct cotangents_at {
+    int last, tokens;
+    const T* h;
+    T *lambda_bar, *u_bar;
+    int first = 0;
+
+    struct place {
+        const cotangents_at& all;
+        int at;
+        __host__ __device__ void operator=(const affine_pair& p) const {
+            all.u_bar[at] = static_cast<T>(p.b);
+            all.lambda_bar[at] = static_cast<T>(at % all.tokens > 0 ? p.b * static_cast<float>(all.h[at - 1]) : 0.0f);
+        }
+    };
+    __host__ __device__ cotangents_at operator+(int i) const {
+        cotangents_at later = *this;
+        later.first += i;
+        return later;
+    }
+    __host__ __device__ place operator[](int i) const { return {*this, last - first - i}; }
+};
+
+/// cub::DeviceScan by key over (λ,u) pairs: reads λ and u, writes h; keys cost no memory. Its adjoint, over (λ_{t+1},ḣ_t) from the
+/// end, reads h as it writes λ̄ and ū.
 template <class T>
 class scan_by_key {
 public:
     scan_by_key(const cuda::device& d, index columns, index tokens)
         : device_(d), count_(static_cast<int>(columns * tokens)), tokens_(static_cast<int>(tokens)) {
-        std::size_t bytes = 0;
-        cuda::check(call(nullptr, bytes, nullptr, nullptr, nullptr), "cub::DeviceScan::InclusiveScanByKey");
-        scratch_ = cuda::tensor<unsigned char>(d, {static_cast<index>(bytes)});
+        std::size_t bytes = 0, bytes_back = 0;
+        forward(nullptr, bytes, nullptr, nullptr, nullptr);
+        back(nullptr, bytes_back, nullptr, nullptr, nullptr, nullptr, nullptr);
+        scratch_ = cuda::tensor<unsigned char>(d, {static_cast<index>(std::max(bytes, bytes_back))});
     }
     void operator()(const T* lambda, const T* u, T* h) {
         auto bytes = static_cast<std::size_t>(scratch_.size());
-        cuda::check(call(scratch_.data(), bytes, lambda, u, h), "cub::DeviceScan::InclusiveScanByKey");
+        forward(scratch_.data(), bytes, lambda, u, h);
+    }
+    void back(const T* lambda, const T* h, const T* h_bar, T* lambda_bar, T* u_bar) {
+        auto bytes = static_cast<std::size_t>(scratch_.size());
+        back(scratch_.data(), bytes, lambda, h, h_bar, lambda_bar, u_bar);
     }
 
 private:
-    cudaError_t call(void* scratch, std::size_t& bytes, const T* lambda, const T* u, T* h) {
+    template <class Pairs, class To>
+    void call(void* scratch, std::size_t& bytes, const Pairs& pairs, const To& to) const {
         const thrust::counting_iterator<int> i(0);
-        return cub::DeviceScan::InclusiveScanByKey(scratch, bytes,
-                                                   thrust::make_transform_iterator(i, column_of{tokens_}),
-                                                   thrust::make_transform_iterator(i, pair_at<T>{lambda, u}),
-                                                   thrust::make_transform_output_iterator(h, state_of<T>{}), compose{},
-                                                   count_, same_column{}, device_.stream());
+        cuda::check(
+            cub::DeviceScan::InclusiveScanByKey(scratch, bytes, thrust::make_transform_iterator(i, column_of{tokens_}),
+                                                thrust::make_transform_iterator(i, pairs), to, compose{}, count_,
+                                                same_column{}, device_.stream()),
+            "cub::DeviceScan::InclusiveScanByKey");
+    }
+    void forward(void* scratch, std::size_t& bytes, const T* lambda, const T* u, T* h) const {
+        call(scratch, bytes, pair_at<T>{lambda, u}, thrust::make_transform_output_iterator(h, state_of<T>{}));
+    }
+    void back(void* scratch, std::size_t& bytes, const T* lambda, const T* h, const T* h_bar, T* lambda_bar,
+              T* u_bar) const {
+        call(scratch, bytes, pair_back_at<T>{count_ - 1, tokens_, lambda, h_bar},
+             cotangents_at<T>{count_ - 1, tokens_, h, lambda_bar, u_bar});
     }
 
     cuda::device device_;
