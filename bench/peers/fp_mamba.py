@@ -209,23 +209,27 @@ def report(reflections, compile_f, dtype):
         measure.near(f"fp_mamba, R = {R}, {list(shape)} {dtype}, first sequence", first, expected, bound)
         return block, [x] + [x.clone() for _ in range(measure.rotation(x.nbytes) - 1)]
 
-    def milliseconds(sets, run):
-        return f"{measure.seconds(len(sets), lambda i, _: run(i)) * 1e3:.2f} ms"
+    def milliseconds(figure, sets, run):
+        time = measure.seconds(len(sets), lambda i, _: run(i))
+        measure.figure(figure, time)
+        return f"{time * 1e3:.2f} ms"
 
     for R in reflections:
         shape = 16, 2048, 2048
         name = f"fp_mamba, R = {R}, {list(shape)} {dtype}, C = T"
         block, x = prepare(shape, R)
-        print(f"{name}, one iteration: {milliseconds(x, lambda i: block(x[i], ell_max=1))}", flush=True)
+        time = milliseconds(f"R={R}/iteration", x, lambda i: block(x[i], ell_max=1))
+        print(f"{name}, one iteration: {time}", flush=True)
         p = block.given(x[0])
         y = [block.f(p, torch.zeros_like(p.x)) for _ in x]
-        print(f"{name}, f alone: {milliseconds(y, lambda i: block.f(p, y[i]))}", flush=True)
+        print(f"{name}, f alone: {milliseconds(f'R={R}/f', y, lambda i: block.f(p, y[i]))}", flush=True)
         del block, x, p, y
 
         shape = 512, 16, 256
         block, x = prepare(shape, R)
-        time = milliseconds(x, lambda i: block(x[i]))
+        time = milliseconds(f"R={R}/solve", x, lambda i: block(x[i]))
         solved = block(x[0])
+        measure.figure(f"R={R}/solve/converged", solved.converged.double().mean().item())
         print(
             f"fp_mamba, R = {R}, {list(shape)} {dtype}, C = T: {time}, {solved.iterations.max()} iterations, "
             f"{solved.iterations.float().mean():.1f} a sequence, "

@@ -56,6 +56,7 @@ def report(rate):
         for name, f in ("eager", mix), ("compiled", compiled):
             time = measure.seconds(len(sets), lambda i, _: f(*sets[i]))
             measure.line(f"householder, R = {R}, apply [{ROWS},{D}], {name}", time, size, rate)
+            measure.figure(f"R={R}/{name}", time)
 
 
 if __name__ == "__main__":

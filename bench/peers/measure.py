@@ -1,6 +1,7 @@
 """Times on a GPU by its own clock, as bench/cuda_measure.hpp takes them, and what the scripts beside this one share."""
 
 import argparse
+import os
 import statistics
 import sys
 
@@ -8,6 +9,7 @@ import torch
 
 WARM_UP, RUNS = 5, 41
 OUT_OF_CACHE = 512 << 20  # bytes
+figures = None  # the file that --figures names, while main measures
 
 
 def seconds(sets, run, prepare=lambda i: None):
@@ -37,6 +39,12 @@ def copy_rate():
     return 2 * x[0].nbytes / seconds(2, lambda i, _: x[2 * i + 1].copy_(x[2 * i]))
 
 
+def figure(name, value):
+    """A line of --figures: seconds unless the name ends with what else it is. The names are ../report_gpu.py's."""
+    if figures:
+        print(name, value, file=figures, flush=True)
+
+
 def line(name, time, size, rate):
     """`size` is the bytes that have to be moved at least; `rate` is copy_rate()."""
     print(f"{name}: {time * 1e6:.1f} us, {size / time * 1e-9:.1f} GB/s, {size / time / rate:.3f} of copy", flush=True)
@@ -54,11 +62,13 @@ def near(name, got, expected, bound=1e-10):
 def arguments(doc):
     parser = argparse.ArgumentParser(description=doc.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare results on the CPU, in double; measure nothing")
+    parser.add_argument("--figures", metavar="FILE", help="also write what is measured as lines 'name value'")
     return parser
 
 
 def main(options, check, report):
     """--check: check("cpu"). Otherwise, on a GPU, check("cuda") and report(): what is wrong is not timed."""
+    global figures
     if options.check:
         check("cpu")
     elif not torch.cuda.is_available():
@@ -69,4 +79,6 @@ def main(options, check, report):
         check("cuda")
         rate = copy_rate()
         print(f"{torch.cuda.get_device_name()}; PyTorch {torch.__version__}; copy {rate * 1e-9:.0f} GB/s")
-        report(rate)
+        with open(options.figures or os.devnull, "w") as figures:
+            figure("gpu", torch.cuda.get_device_name())
+            report(rate)

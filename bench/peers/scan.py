@@ -105,9 +105,13 @@ def report(rate):
         for x, got, right in zip(("lambda_bar", "u_bar"), compiled_scan_back(sets[0][0], hs[0], h_bar), expected):
             measure.near(f"{name}, {x}", some(got), right, bound)
 
-        measure.line(f"{name}, forward", measure.seconds(n, lambda i, _: compiled_scan(*sets[i])), 3 * array, rate)
+        stored = str(dtype).removeprefix("torch.")
+        time = measure.seconds(n, lambda i, _: compiled_scan(*sets[i]))
+        measure.line(f"{name}, forward", time, 3 * array, rate)
+        measure.figure(f"{stored}/forward", time)
         time = measure.seconds(n, lambda i, _: compiled_scan_back(sets[i][0], hs[i], h_bar))
         measure.line(f"{name}, backward, the adjoint as a scan", time, 5 * array, rate)
+        measure.figure(f"{stored}/backward", time)
         if not has_autograd:
             print(f"{name}, backward, PyTorch's own: not measured, see above")
             continue
