@@ -6,7 +6,8 @@ if(result STREQUAL "0")
 endif()
 
 find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/cuda PATH_SUFFIXES bin)
-mark_as_advanced(FPRNN_NVCC)
+find_program(FPRNN_PYTHON python3)  # of bench/report_gpu.py
+mark_as_advanced(FPRNN_NVCC FPRNN_PYTHON)
 
 # with_gpu: examples are built with what they do on one. That takes nvcc minutes, so that nobody waits for it who has none.
 set(with_gpu FALSE)

@@ -84,4 +84,24 @@ if(FPRNN_BENCH)
                     "-DCOMPILE=${compile}" -P "${PROJECT_SOURCE_DIR}/bench/report.cmake"
             COMMENT "Running the benchmarks for bench/results/cpu.md")
     endif()
+
+    # The tests cuda.cuda_* compile what it runs.
+    set(why_not "")
+    if(NOT has_gpu)
+        set(why_not "there is no GPU, or was none when this folder was configured")
+    elseif(NOT FPRNN_NVCC OR NOT TEST cuda.cuda_scan)
+        set(why_not "nvcc is not found, or tests that take minutes are left out here: cmake --preset release")
+    elseif(NOT FPRNN_PYTHON)
+        set(why_not "python3 is not found")
+    endif()
+    if(why_not)
+        add_custom_target(bench_report_gpu COMMAND "${CMAKE_COMMAND}" -E echo "bench_report_gpu: ${why_not}"
+                          COMMAND "${CMAKE_COMMAND}" -E false VERBATIM)
+    else()
+        add_custom_target(bench_report_gpu USES_TERMINAL VERBATIM
+            COMMAND "${CMAKE_CTEST_COMMAND}" --test-dir "${PROJECT_BINARY_DIR}" --output-on-failure --no-tests=error
+                    -R "^cuda\\.cuda_"
+            COMMAND "${FPRNN_PYTHON}" "${PROJECT_SOURCE_DIR}/bench/report_gpu.py" --programs "${PROJECT_BINARY_DIR}/cuda"
+            COMMENT "Running the benchmarks for a page of bench/results that is named after the GPU")
+    endif()
 endif()

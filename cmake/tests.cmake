@@ -139,6 +139,13 @@ add_test(NAME readme COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_
          "${PROJECT_SOURCE_DIR}/README.md" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
 set_tests_properties(readme PROPERTIES LABELS sources)
 
+if(FPRNN_PYTHON)
+    add_test(NAME bench_report_gpu COMMAND "${FPRNN_PYTHON}" "${PROJECT_SOURCE_DIR}/bench/report_gpu.test.py")
+    set_tests_properties(bench_report_gpu PROPERTIES LABELS sources)
+else()
+    fprnn_skipped_test(bench_report_gpu sources "python3 is not found")
+endif()
+
 include(cmake/lint.cmake)
 if(FPRNN_QUICK)
     return()
