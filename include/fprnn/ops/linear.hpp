@@ -83,16 +83,17 @@ void linear_back(const A& x, reads<A> W, reads<A> y_bar, writes<A> x_bar, writes
                          detail::named{"b_bar", b_bar});
     if (y_bar.empty()) return;
     const matrix<const T> bar{y_bar.data(), rows, n, n};
+    const matrix<T> to_x{x_bar.data(), rows, k, k};
+    const matrix<const T> weights{W.data(), n, k, k};
     const weights_part<T> all{{W_bar.data(), n, k, k}, {x.data(), rows, k, k}};
     typename Backend::template row_sums<T> sums(backend, rows, n, b_bar.data());
+    const body::add_rows<T> add_rows{n, {y_bar.data(), n}, sums.into};
     backend.at_once([&] {
         if (!x_bar.empty())
-            detail::for_each_tile<T>(backend, rows, bar, {x_bar.data(), rows, k, k},
-                                     [&backend, w = matrix<const T>{W.data(), n, k, k}](auto to, auto from) {
-                                         backend.multiply_back(to, from, w, false);
-                                     });
+            detail::for_each_tile<T>(backend, bar.rows, bar, to_x,
+                                     [&](auto to, auto from) { backend.multiply_back(to, from, weights, false); });
         if (!W_bar.empty()) backend.multiply_weights(bar, weights_parts<T>(&all, 1));
-        if (!b_bar.empty()) backend.template rows<T>(rows, body::add_rows<T>{n, {y_bar.data(), n}, sums.into});
+        if (!b_bar.empty()) backend.template rows<T>(bar.rows, add_rows);
         sums.finish();
     });
 }
