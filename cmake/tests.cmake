@@ -60,7 +60,7 @@ if(FPRNN_SANITIZE MATCHES "thread")
     # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions, which take most
     # of the time to compile; and of whole layers on a device, which several threads execute in these tests, too.
     list(REMOVE_ITEM folders models paper program)
-    list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|failures|graph|laws|layer_float|model)\\.test\\.cpp$")
+    list(FILTER sources_cuda EXCLUDE REGEX "/(failures|graph|laws|layer_float)\\.test\\.cpp$")
 endif()
 
 if(NOT FPRNN_CUDA)
