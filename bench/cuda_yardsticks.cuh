@@ -15,6 +15,9 @@
 #include <cub/device/device_scan.cuh>
 
 #include <algorithm>
+#include <bit>
+#include <stdexcept>
+#include <string>
 
 /// What scans on a GPU are compared with, in the same run.
 namespace gpu_bench {
@@ -29,10 +32,10 @@ struct compose {
     }
 };
 
-// Of arrays whose columns are one after the other, [B·D, T]: what a scan by key can read.
+// Of arrays whose columns are one after the other, [B·D, T]: what a scan by key can read. T is a power of two, so that keys cost no division.
 struct column_of {
-    int tokens;
-    __host__ __device__ int operator()(int i) const { return i / tokens; }
+    int log2_tokens;
+    __host__ __device__ int operator()(int i) const { return i >> log2_tokens; }
 };
 struct same_column {
     __host__ __device__ bool operator()(int a, int b) const { return a == b; }
@@ -56,7 +59,8 @@ struct pair_back_at {
     const T *lambda, *h_bar;
     __host__ __device__ affine_pair operator()(int i) const {
         const int at = last - i;
-        return {at % tokens + 1 < tokens ? static_cast<float>(lambda[at + 1]) : 0.0f, static_cast<float>(h_bar[at])};
+        return {(at & (tokens - 1)) + 1 < tokens ? static_cast<float>(lambda[at + 1]) : 0.0f,
+                static_cast<float>(h_bar[at])};
     }
 };
 /// Where the adjoint's scan leaves g: ū_t = g_t, λ̄_t = g_t h_{t−1}.
@@ -72,7 +76,8 @@ struct cotangents_at {
         int at;
         __host__ __device__ void operator=(const affine_pair& p) const {
             all.u_bar[at] = static_cast<T>(p.b);
-            all.lambda_bar[at] = static_cast<T>(at % all.tokens > 0 ? p.b * static_cast<float>(all.h[at - 1]) : 0.0f);
+            all.lambda_bar[at] =
+                static_cast<T>((at & (all.tokens - 1)) > 0 ? p.b * static_cast<float>(all.h[at - 1]) : 0.0f);
         }
     };
     __host__ __device__ cotangents_at operator+(int i) const {
@@ -90,6 +95,8 @@ class scan_by_key {
 public:
     scan_by_key(const cuda::device& d, index columns, index tokens)
         : device_(d), count_(static_cast<int>(columns * tokens)), tokens_(static_cast<int>(tokens)) {
+        if (!std::has_single_bit(static_cast<std::size_t>(tokens)))
+            throw std::invalid_argument("scan_by_key: tokens: expected a power of two, got " + std::to_string(tokens));
         std::size_t bytes = 0, bytes_back = 0;
         forward(nullptr, bytes, nullptr, nullptr, nullptr);
         back(nullptr, bytes_back, nullptr, nullptr, nullptr, nullptr, nullptr);
@@ -109,9 +116,10 @@ private:
     void call(void* scratch, std::size_t& bytes, const Pairs& pairs, const To& to) const {
         const thrust::counting_iterator<int> i(0);
         cuda::check(
-            cub::DeviceScan::InclusiveScanByKey(scratch, bytes, thrust::make_transform_iterator(i, column_of{tokens_}),
-                                                thrust::make_transform_iterator(i, pairs), to, compose{}, count_,
-                                                same_column{}, device_.stream()),
+            cub::DeviceScan::InclusiveScanByKey(
+                scratch, bytes,
+                thrust::make_transform_iterator(i, column_of{std::countr_zero(static_cast<unsigned>(tokens_))}),
+                thrust::make_transform_iterator(i, pairs), to, compose{}, count_, same_column{}, device_.stream()),
             "cub::DeviceScan::InclusiveScanByKey");
     }
     void forward(void* scratch, std::size_t& bytes, const T* lambda, const T* u, T* h) const {

@@ -3,8 +3,8 @@
 
 Runs cuda_scan, cuda_selective_scan and cuda_layer of the folder --programs and, where --python has PyTorch, the scripts of
 bench/peers. Each writes its figures, lines "name value", into the file that --figures names. What a script is needed for that
-cannot run here is said to be not measured. Where there is no GPU, a program fails or finds a wrong result, or a figure is missing,
-nothing is written, and the status is 1.
+cannot run here, or fails, is said to be not measured; where one fails, the status is 1. Where there is no GPU, a program of the
+library fails or finds a wrong result, or a figure is missing, nothing is written, and the status is 1.
 """
 
 import argparse
@@ -132,7 +132,7 @@ def run(name, command, folder):
 
 
 def measure(options, folder):
-    """(runs by name, why others could not be measured by name)"""
+    """(runs by name, why others could not be measured by name, which of these failed)"""
     commands = {name: [str(Path(options.programs, name))] for name in PROGRAMS}
     missing = {}
     for name, modules in PEERS.items():
@@ -142,18 +142,20 @@ def measure(options, folder):
             commands[name] = [options.python, str(Path(options.peers, script)), *arguments]
         except Failed as e:
             missing[name] = str(e)
-    runs, failures = {}, []
+    runs, wrong, failed = {}, [], []
     for name, command in commands.items():
         done = run(name, command, folder)
         if done.status == SKIPPED and name in PEERS:
             missing[name] = last_line(done.output)
         elif done.status:
-            failures.append(f"{name} ended with {done.status}: {last_line(done.output)}")
+            words = f"{name} ended with {done.status}: {last_line(done.output)}"
+            (failed if name in PEERS else wrong).append(words)
+            missing[name] = words
         else:
             runs[name] = done
-    if failures:
-        raise Failed("; ".join(failures))
-    return runs, missing
+    if wrong:
+        raise Failed("; ".join(wrong + failed))
+    return runs, missing, failed
 
 
 def row(claim, runs, missing):
@@ -232,7 +234,7 @@ def main():
     try:
         about = driver(), options.commit or commit()
         with tempfile.TemporaryDirectory() as folder:
-            runs, missing = measure(options, folder)
+            runs, missing, failed = measure(options, folder)
         try:
             torch = "PyTorch " + said(options.python, "-c", "import torch; print(torch.__version__)")
         except Failed:
@@ -244,6 +246,8 @@ def main():
     except (Failed, OSError) as e:
         sys.exit(f"report_gpu: {e}; nothing is written")
     print(f"report_gpu: wrote {file}: {summary}")
+    if failed:
+        sys.exit(f"report_gpu: {'; '.join(failed)}")
 
 
 if __name__ == "__main__":

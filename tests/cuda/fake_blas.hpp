@@ -15,6 +15,7 @@ cublasStatus_t gemm(const char* name, cublasOperation_t of_a, cublasOperation_t 
                     std::int64_t k, const T* alpha, const T* A, std::int64_t lda, const T* B, std::int64_t ldb,
                     const T* beta, T* C, std::int64_t ldc) {
     if (state.result(name) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (state.capturing && !state.loads_while_capturing) return CUBLAS_STATUS_NOT_INITIALIZED;
     const bool at = of_a == CUBLAS_OP_T, bt = of_b == CUBLAS_OP_T;
     const auto at_least = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
     if (m < 0 || n < 0 || k < 0 || lda < at_least(at ? k : m) || ldb < at_least(bt ? n : k) || ldc < at_least(m))

@@ -281,15 +281,17 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t) {
         for (const auto& node : fake::graph_of(started)->nodes) node.happen();
     return code;
 }
-/// Takes what is of the same kind, node by node, and has no memory of its own.
+/// Takes what is of the same kind, node by node. Nobody asks it of what has memory of its own.
 inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t started, cudaGraph_t graph, cudaGraphExecUpdateResultInfo*) {
     auto& mine = fake::graph_of(started);
     const auto& other = fake::graph_of(graph);
+    const bool have_memory = !mine->memory.empty() || !other->memory.empty();
     const bool same =
-        mine->memory.empty() && other->memory.empty() &&
         std::equal(mine->nodes.begin(), mine->nodes.end(), other->nodes.begin(), other->nodes.end(),
                    [](const fake::graph::node& a, const fake::graph::node& b) { return a.what == b.what; });
-    const auto code = fake::state.result("cudaGraphExecUpdate", same ? cudaSuccess : cudaErrorGraphExecUpdateFailure);
+    const auto code = fake::state.result("cudaGraphExecUpdate", have_memory ? cudaErrorInvalidValue
+                                                                : same      ? cudaSuccess
+                                                                            : cudaErrorGraphExecUpdateFailure);
     if (code == cudaSuccess) mine = other;
     return code;
 }

@@ -8,11 +8,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 namespace {
@@ -294,6 +297,33 @@ TEST_CASE("cuda graph: cuBLAS, too, has memory that nothing lies in, or says tha
     fake::state.without_memory = 1;
     (void)cuda::detail::blas::of(gpu);
     CHECK(fake::handles == 1);
+}
+
+TEST_CASE("cuda graph: handles are made and destroyed when nobody captures") {
+    const host::guarded_devices guard;
+    const cuda::device gpu, other(0);
+    std::atomic<int> handles = 0;
+    std::jthread neighbour;
+    (void)cuda::detail::written_down(gpu, [&] {
+        neighbour = std::jthread([&] {
+            (void)cuda::detail::blas::of(other);
+            handles = fake::handles;
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        CHECK(handles == 0);
+        // Nor within one's own capture.
+        CHECK_THROWS_WITH_AS((void)cuda::detail::blas::of(gpu), "cublasCreate: its words (itsName)", cuda::error);
+    });
+    neighbour.join();
+    CHECK(handles == 1);
+}
+
+TEST_CASE("cuda graph: an iteration that cannot be written down is called") {
+    const host::guarded_devices guard;
+    const solved problem(3);
+    const auto expected = problem.on(cuda::device());
+    fake::state.loads_while_capturing = false;
+    check_same(problem.on(cuda::device()), expected);
 }
 
 TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {

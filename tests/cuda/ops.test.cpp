@@ -134,6 +134,17 @@ TEST_CASE("cuda ops: what cannot be written down is called") {
     fprnn::rms_norm_back(there, there_w, there, x_bar, w_bar, gpu);
     CHECK(checks::same_bits(copy_to_host(x_bar), copy_to_host(expected_x)));
     CHECK(checks::same_bits(copy_to_host(w_bar), copy_to_host(expected_w)));
+
+    // Nor can a product, the first of this kind.
+    const auto W = gpu::random<double>({4, 4}, 3);
+    const auto there_W = gpu.copy(W);
+    auto W_bar = gpu.copy(W), expected_W = gpu.copy(W);
+    fprnn::linear_back(there, there_W, there, x_bar, W_bar, w_bar, gpu);
+    fake::state.loads_while_capturing = true;
+    fprnn::linear_back(there, there_W, there, expected_x, expected_W, expected_w, gpu);
+    CHECK(checks::same_bits(copy_to_host(x_bar), copy_to_host(expected_x)));
+    CHECK(checks::same_bits(copy_to_host(W_bar), copy_to_host(expected_W)));
+    CHECK(checks::same_bits(copy_to_host(w_bar), copy_to_host(expected_w)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "layer_check.hpp"
 
 #include <stdexcept>
+#include <tuple>
 #include <vector>
 
 namespace {
@@ -190,6 +191,27 @@ TEST_CASE("cuda programs: sums over rows are added once, in the end") {
         for (const double x : cuda::copy_to_host(to)) CHECK(x == 0.5 + 3 * 190);
         for (const double x : cuda::copy_to_host(also)) CHECK(x == 3 * 190);
     }
+}
+
+TEST_CASE("cuda programs: sums of many workers are added in groups") {
+    for (const auto& [multiprocessors, n, calls] : {std::tuple{132, 1100, 2}, {132, 1000, 3}, {8, 64, 2}, {8, 63, 1}})
+        for (const bool programs : {true, false}) {
+            CAPTURE(n);
+            const host::guarded_devices guard;
+            fake::state.multiprocessors = multiprocessors;
+            const cuda::device gpu(0, {.programs = programs});
+            cuda::tensor<double> to(gpu, {2});
+            gpu.fill(2, to.data(), 0.5);
+            const int launches = launches_of([&] {
+                gpu.by_rows(n, [&] {
+                    cuda::device::row_sums<double> sums(gpu, n, 2, to.data());
+                    gpu.rows<double>(n, to_worker{sums.into});
+                    sums.finish();
+                });
+            });
+            CHECK(launches == 1 + calls);
+            for (const double x : cuda::copy_to_host(to)) CHECK(x == 0.5 + n * (n + 1) / 2);
+        }
 }
 
 TEST_CASE("cuda programs: sums over other rows are added at once, and calls that do not fit the rows are refused") {

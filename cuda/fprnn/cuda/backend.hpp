@@ -66,7 +66,7 @@ public:
         d.clear(sums_->data(), checked_product(workers_ * width, sizeof(T), "cuda: sums"));
     }
     void finish() {
-        if (sums_) start_row<T>(device_, add_parts<T>{width_, workers_, sums_->data(), to_});
+        if (sums_) add_workers(device_, width_, workers_, sums_->data(), to_);
     }
 
 private:
@@ -135,13 +135,21 @@ void device::by_rows(index n, const Calls& calls) const {
 template <class T, class Calls>
 inline void device::repeat(index n, const T* running, const Calls& calls) const {
     detail::executable_graph* iteration = nullptr;
+    bool can_be_written = context_->options.graphs && !recording();
     if (!any(n, running)) return;
     while (true) {
         for (int i = 0; i < unseen_iterations; ++i) iteration ? iteration->start(*this) : calls();
         if (!any(n, running)) return;
         // To write a graph down costs as much as some iterations, for which kernels must have been loaded.
-        if (iteration || !context_->options.graphs || recording()) continue;
-        const detail::written_graph written = detail::written_down(*this, calls);
+        if (iteration || !can_be_written) continue;
+        detail::written_graph written;
+        try {
+            written = detail::written_down(*this, calls);
+        } catch (const error& e) {
+            if (!detail::is_of_capture(e.code())) throw;
+            can_be_written = false;
+            continue;
+        }
         iteration = &detail::known_graphs::of(*this).find(&detail::name_of_calls<Calls>, std::span(&n, 1)).graph();
         iteration->become(*this, written);
     }

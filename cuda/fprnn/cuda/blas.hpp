@@ -8,17 +8,11 @@
 #include <cstddef>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <type_traits>
 
 namespace fprnn::cuda::detail {
-
-/// Throws what cuBLAS says of a call that failed.
-inline void check_product(cublasStatus_t status, const std::string& call) {
-    if (status == CUBLAS_STATUS_SUCCESS) return;
-    throw error(status == CUBLAS_STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation : cudaErrorUnknown, call,
-                cublasGetStatusString(status), cublasGetStatusName(status));
-}
 
 /// A handle on a device's stream, and memory that products work in: they would take some by themselves, and within a graph for that graph.
 class blas {
@@ -28,7 +22,18 @@ public:
         std::call_once(mine.blas_made, [&] { mine.blas = std::make_shared<blas>(d); });
         return mine.blas->handle_.get();
     }
+    /// Throws what cuBLAS says of a call that failed. What it makes ready when it is first asked, it cannot within a capture.
+    static void check(const device& d, cublasStatus_t status, const std::string& call) {
+        if (status == CUBLAS_STATUS_SUCCESS) return;
+        const bool is_unready = status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_INTERNAL_ERROR;
+        throw error(status == CUBLAS_STATUS_ALLOC_FAILED    ? cudaErrorMemoryAllocation
+                    : d.context_->is_captured && is_unready ? cudaErrorStreamCaptureUnsupported
+                                                            : cudaErrorUnknown,
+                    call, cublasGetStatusString(status), cublasGetStatusName(status));
+    }
     explicit blas(const device& d) {
+        cuda::check(d.context_->is_captured ? cudaErrorStreamCaptureUnsupported : cudaSuccess, "cublasCreate");
+        const std::unique_lock alone(of_captures());
         // What cuBLAS recommends: 4 MiB, and 32 from Hopper on.
         const index bytes = attribute(cudaDevAttrComputeCapabilityMajor, d.gpu()) >= 9 ? 32 << 20 : 4 << 20;
         workspace_ = {d.take(bytes), {d.stream()}};
@@ -36,13 +41,12 @@ public:
         cublasHandle_t handle = nullptr;
         cublasStatus_t status = cublasCreate(&handle);
         if (status == CUBLAS_STATUS_ALLOC_FAILED && d.make_room()) status = cublasCreate(&handle);
-        check_product(status, "cublasCreate(GPU " + std::to_string(d.gpu()) + ")");
+        check(d, status, "cublasCreate(GPU " + std::to_string(d.gpu()) + ")");
         handle_.reset(handle);
-        check_product(cublasSetStream(handle, d.stream()), "cublasSetStream");
+        check(d, cublasSetStream(handle, d.stream()), "cublasSetStream");
         const auto mode = d.context_->options.tf32 ? CUBLAS_TF32_TENSOR_OP_MATH : CUBLAS_DEFAULT_MATH;
-        check_product(cublasSetMathMode(handle, mode), "cublasSetMathMode");
-        check_product(cublasSetWorkspace(handle, workspace_.get(), static_cast<std::size_t>(bytes)),
-                      "cublasSetWorkspace");
+        check(d, cublasSetMathMode(handle, mode), "cublasSetMathMode");
+        check(d, cublasSetWorkspace(handle, workspace_.get(), static_cast<std::size_t>(bytes)), "cublasSetWorkspace");
     }
 
 private:
@@ -51,7 +55,10 @@ private:
         void operator()(void* data) const { (void)cudaFreeAsync(data, stream); }
     };
     struct destroy {
-        void operator()(cublasHandle_t handle) const { (void)cublasDestroy(handle); }
+        void operator()(cublasHandle_t handle) const {
+            const std::unique_lock alone(of_captures());
+            (void)cublasDestroy(handle);
+        }
     };
     std::unique_ptr<void, give_back> workspace_{nullptr, {}};
     std::unique_ptr<std::remove_pointer_t<cublasHandle_t>, destroy> handle_;
@@ -75,8 +82,9 @@ void multiply_columns(const device& d, cublasOperation_t of_a, cublasOperation_t
         status = cublasDgemm_64(handle, of_a, of_b, m, n, k, &one, a.data, a.stride, b.data, b.stride, &beta, c.data,
                                 c.stride);
     if (status != CUBLAS_STATUS_SUCCESS)
-        check_product(status, std::string(std::is_same_v<T, float> ? "cublasSgemm" : "cublasDgemm") + "(" +
-                                  std::to_string(m) + " x " + std::to_string(n) + " x " + std::to_string(k) + ")");
+        blas::check(d, status,
+                    std::string(std::is_same_v<T, float> ? "cublasSgemm" : "cublasDgemm") + "(" + std::to_string(m) +
+                        " x " + std::to_string(n) + " x " + std::to_string(k) + ")");
 }
 
 }  // namespace fprnn::cuda::detail

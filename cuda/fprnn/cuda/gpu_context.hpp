@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 
 namespace fprnn::cuda {
@@ -70,6 +71,12 @@ private:
     int gpu_, before_ = 0;
 };
 
+/// Making and destroying a handle of cuBLAS waits for all of a GPU, which would end the captures of other threads: who captures shares it.
+inline std::shared_mutex& of_captures() {
+    static std::shared_mutex one;
+    return one;
+}
+
 /// What a device and everything that lies on it share.
 struct gpu_context {
     int gpu = 0, multiprocessors = 0, threads = 0;
@@ -81,10 +88,11 @@ struct gpu_context {
     std::shared_ptr<detail::kept_graphs> graphs;    ///< once calls have been asked for that are some
     detail::called_pass* pass = nullptr;            ///< that is being called
     bool is_captured = false;                       ///< what is called does not happen
+    bool takes_in_capture = false;                  ///< and memory has been taken
     std::map<const void*, detail::step> functions;  ///< of the GPU, by what stands for them on the host
     std::mutex functions_mutex;
 
-    gpu_context() = default;
+    gpu_context() { (void)of_captures(); }  // which is to be there as long
     gpu_context(const gpu_context&) = delete;
     gpu_context& operator=(const gpu_context&) = delete;
     ~gpu_context() {  // Nobody is left to hear of an error.

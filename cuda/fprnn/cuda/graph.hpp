@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -19,7 +20,10 @@ struct destroy_graph {
     void operator()(cudaGraph_t g) const { (void)cudaGraphDestroy(g); }
 };
 /// What has been called on a stream, written down.
-using written_graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, destroy_graph>;
+struct written_graph {
+    std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, destroy_graph> calls;
+    bool takes_memory = false;  ///< of its own
+};
 
 /// While it lives, what is called on a device's stream is written down instead of happening. Memory that is taken and given back is the
 /// graph's. What nobody asks for with end() is forgotten.
@@ -31,6 +35,7 @@ public:
         check(cudaStreamBeginCapture(d.stream(), cudaStreamCaptureModeThreadLocal),
               call_on(d, "cudaStreamBeginCapture"));
         d.context_->is_captured = true;
+        d.context_->takes_in_capture = false;
     }
     ~capture() {
         if (is_over_) return;
@@ -38,7 +43,7 @@ public:
         cudaGraph_t graph = nullptr;
         (void)cudaStreamEndCapture(device_.stream(), &graph);
         (void)cudaGetLastError();
-        const written_graph forgotten(graph);
+        const written_graph forgotten{decltype(written_graph::calls)(graph)};
     }
     capture(const capture&) = delete;
     capture& operator=(const capture&) = delete;
@@ -50,11 +55,12 @@ public:
         device_.context_->is_captured = false;
         cudaGraph_t graph = nullptr;
         check(cudaStreamEndCapture(device_.stream(), &graph), call_on(device_, "cudaStreamEndCapture"));
-        return written_graph(graph);
+        return {decltype(written_graph::calls)(graph), device_.context_->takes_in_capture};
     }
 
 private:
     const device& device_;
+    std::shared_lock<std::shared_mutex> others_{of_captures()};
     bool is_over_ = false;
 };
 
@@ -75,33 +81,37 @@ written_graph written_down(const device& d, const Calls& calls) {
 class executable_graph {
 public:
     executable_graph() = default;
-    executable_graph(executable_graph&& other) noexcept : graph_(std::exchange(other.graph_, nullptr)) {}
+    executable_graph(executable_graph&& other) noexcept
+        : graph_(std::exchange(other.graph_, nullptr)), takes_memory_(other.takes_memory_) {}
     executable_graph& operator=(executable_graph&& other) noexcept {
         std::swap(graph_, other.graph_);
+        std::swap(takes_memory_, other.takes_memory_);
         return *this;
     }
     ~executable_graph() {
         if (graph_) (void)cudaGraphExecDestroy(graph_);
     }
 
-    /// Becomes that of `what`, which costs less where it has been that of the same calls with other addresses and numbers.
+    /// Becomes that of `what`, which costs less where it has been that of the same calls with other addresses and numbers, and both take no
+    /// memory.
     void become(const device& d, const written_graph& what) {
         const current_gpu current(d.gpu());
-        if (graph_) {
+        if (graph_ && !takes_memory_ && !what.takes_memory) {
             cudaGraphExecUpdateResultInfo difference{};
-            const cudaError_t code = cudaGraphExecUpdate(graph_, what.get(), &difference);
+            const cudaError_t code = cudaGraphExecUpdate(graph_, what.calls.get(), &difference);
             if (code == cudaSuccess) return;
             if (code != cudaErrorGraphExecUpdateFailure && code != cudaErrorNotSupported)
                 check(code, call_on(d, "cudaGraphExecUpdate"));
             (void)cudaGetLastError();
-            check(cudaGraphExecDestroy(std::exchange(graph_, nullptr)), call_on(d, "cudaGraphExecDestroy"));
         }
-        const auto instantiate = [&] { return cudaGraphInstantiate(&graph_, what.get(), 0); };
+        if (graph_) check(cudaGraphExecDestroy(std::exchange(graph_, nullptr)), call_on(d, "cudaGraphExecDestroy"));
+        takes_memory_ = what.takes_memory;
+        const auto instantiate = [&] { return cudaGraphInstantiate(&graph_, what.calls.get(), 0); };
         cudaError_t code = instantiate();
         if (code == cudaErrorMemoryAllocation && d.make_room()) code = instantiate();
         check(code, [&] {
             std::size_t calls = 0;
-            (void)cudaGraphGetNodes(what.get(), nullptr, &calls);
+            (void)cudaGraphGetNodes(what.calls.get(), nullptr, &calls);
             return "cudaGraphInstantiate(" + std::to_string(calls) + " calls, GPU " + std::to_string(d.gpu()) + ")";
         });
     }
@@ -116,6 +126,7 @@ public:
 
 private:
     cudaGraphExec_t graph_ = nullptr;
+    bool takes_memory_ = false;
 };
 
 }  // namespace fprnn::cuda::detail

@@ -128,8 +128,7 @@ public:
             if (s.to == to && s.width == width) return static_cast<T*>(s.parts);
         const index bytes = checked_product(device_.workers(rows_) * width, sizeof(T), "cuda: sums");
         sum s{to, width, nullptr, {}, [](const device& d, index workers, const sum& all) {
-                  d.template row<T>(
-                      add_parts<T>{all.width, workers, static_cast<const T*>(all.parts), static_cast<T*>(all.to)});
+                  add_workers(d, all.width, workers, static_cast<T*>(all.parts), static_cast<T*>(all.to));
               }};
         if (graphs_of_calls* pass = pass_of_device()) s.parts = pass->take(bytes);
         if (!s.parts) s.parts = (s.memory = device_.allocate(bytes)).data();

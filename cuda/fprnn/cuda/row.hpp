@@ -28,4 +28,16 @@ struct add_parts {
     }
 };
 
+/// to += Σ of the workers' sums [workers, width], which change. Many are added to the first of them before, or else a thread for each number
+/// would leave most of a device idle. The order is the same every time.
+template <class T>
+void add_workers(const device& d, index width, index workers, T* sums, T* to) {
+    constexpr index first = 32;
+    if (workers < 2 * first) return start_row<T>(d, add_parts<T>{width, workers, sums, to});
+    const index whole = workers / first, rest = workers % first;
+    start_row<T>(d, add_parts<T>{first * width, whole - 1, sums + first * width, sums});
+    if (rest > 0) start_row<T>(d, add_parts<T>{rest * width, 1, sums + whole * first * width, sums});
+    start_row<T>(d, add_parts<T>{width, first, sums, to});
+}
+
 }  // namespace fprnn::cuda::detail

@@ -78,6 +78,24 @@ consteval bool tokens_are_explicit(type_list<E...>) {
     return ((E::depends != dependence::current || std::same_as<E, previous_node>)&&...);
 }
 
+/// Takes the step of a chunk's n rows from `from` to `to` and goes there (body::advance). A device has a team for each token.
+template <class F>
+void advance(F& f, index sequences, index n, const typename F::scalar* to, typename F::scalar* from, bool arrives,
+             const watches<typename F::scalar>& of) {
+    using T = typename F::scalar;
+    const index D = f.size.d_inner, tokens = n / f.tile;
+    if constexpr (!has_tiles<typename F::backend>) {
+        if (tokens > 1) {
+            const token_steps<T> steps(f.steps, f.tile, tokens);
+            f.each_row(n, body::measure_steps<T>{D, to, from, of, steps});
+            f.each_row(sequences, body::take_steps<T>{arrives, of, steps});
+            f.each_row(n, body::go_to_steps<T>{D, to, from, steps});
+            return;
+        }
+    }
+    f.each_row(sequences, body::advance<T>{D, tokens, f.tile * D, to, from, arrives, of});
+}
+
 /// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there touches no other sequence's.
 template <class F, class Calls>
 void in_chunks(F& f, const Calls& calls) {
@@ -102,10 +120,7 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index row, inde
     f.span = tokens;
     f.each_row(sequences, body::begin_watches<T>{schedule.tolerance, schedule.ell_max, of});
 
-    const auto advance = [&](index first, index count) {
-        const watches<T> theirs{of.one + first, of.running + first, of.tallies + first};
-        f.each_row(count, body::advance<T>{D, tokens, f.tile * D, fy + first * D, y + first * D, false, theirs});
-    };
+    const auto take_step = [&] { advance(f, sequences, n, fy, y, false, of); };
     if (tokens == 1 && rows_are_independent(nodes{})) {
         evaluate<dependence::shifted>(f, row, n);
         open(f, row, n);
@@ -117,26 +132,29 @@ void solve_chunk(F& f, const chunked& schedule, index sequences, index row, inde
         evaluate<dependence::current>(f, row, n);
         f.work.evaluations += n;
         if constexpr (tokens_are_explicit(nodes{})) f.on.copy(n * D, fy, y);
-        advance(0, sequences);
+        take_step();
         if constexpr (has_tiles<typename F::backend>) {
-            for (index s = 0; s < sequences; ++s)
-                for (; of.one[s].running(); advance(s, 1)) {
+            for (index s = 0; s < sequences; ++s) {
+                const watches<T> its{of.one + s, of.running + s, of.tallies + s};
+                while (of.one[s].running()) {
                     evaluate<dependence::current>(f, row + s, 1);
                     ++f.work.evaluations;
+                    f.each_row(1, body::advance<T>{D, 1, D, fy + s * D, y + s * D, false, its});
                 }
+            }
         } else if constexpr (!tokens_are_explicit(nodes{})) {
             f.on.repeat_by_rows(sequences, of.running, [&] {
                 evaluate<dependence::current>(f, row, n);
                 f.work.evaluations += n;
-                advance(0, sequences);
+                take_step();
             });
         }
     } else {
         step(f, row, n, true);
-        advance(0, sequences);
+        take_step();
         f.on.repeat(sequences, of.running, [&] {
             step(f, row, n, false);
-            advance(0, sequences);
+            take_step();
         });
     }
     for_each_node(nodes{}, [&]<class E>() { rule<E>::close(f, row, n); });

@@ -54,7 +54,7 @@ void step_adjoint(F& f, index sequences, index row, index n, const typename F::s
     const index D = f.size.d_inner;
     apply_transposed_jacobian(f, row, n, w);
     f.one_row(body::sum<T>{n * D, delta, f.template bar_at<previous_node>(row), next});
-    f.each_row(sequences, body::advance<T>{D, n / f.tile, f.tile * D, next, w, true, of});
+    advance(f, sequences, n, next, w, true, of);
 }
 
 /// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ by GMRES for n rows of one token, the first `sequences` of which have watches.

@@ -65,6 +65,8 @@ workspace<typename F::scalar> lay_out(F& f, arena<typename F::scalar>& scratch, 
         e.counts = kept.take((f.tokens + f.chunk - 1) / f.chunk * f.tile);
         e.watches = {scratch.template take_room<watch<T>>(f.tile), scratch.take(f.tile),
                      scratch.template take_room<tally>(f.tile)};
+        if constexpr (!has_tiles<typename F::backend>)
+            if (f.chunk > 1) f.steps = scratch.take(token_steps<T>::size(f.tile, f.chunk));
     }
     if (f.phase == pass::forward) {
         if constexpr (has_fixed_point<program>) e.token = scratch.take(token_scratch(f));

@@ -117,6 +117,23 @@ struct watches {
     tally* tallies = nullptr;  ///< [tile]
 };
 
+/// The steps of a chunk's tokens, where each of them has a team: a device's sequences alone would leave most of it idle.
+template <class T>
+struct token_steps {
+    index tile, tokens;
+    T *relative, *absolute;  ///< [tile, tokens]; what is not finite has an absolute step that is not
+    T* moves;                ///< [tile], 1 where the sequence goes to where it steps
+
+    /// Numbers that they take.
+    static index size(index tile, index tokens) { return 2 * tile * tokens + tile; }
+    token_steps(T* memory, index tile, index tokens)
+        : tile(tile),
+          tokens(tokens),
+          relative(memory),
+          absolute(memory + tile * tokens),
+          moves(absolute + tile * tokens) {}
+};
+
 }  // namespace fprnn::engine
 
 namespace fprnn::body {
@@ -170,6 +187,63 @@ struct advance {
         if (!w.running() && !arrives) return;
         for (index t = 0; t < tokens; ++t, reached += stride, at += stride)
             Team::each(channels, [&](auto lane) { lane.store(at, lane.load(reached)); });
+    }
+};
+
+/// The same in three bodies, of which the first and the last have a row for each token of each sequence, t·tile + s.
+template <class T>
+struct measure_steps {
+    index channels;
+    const T *to, *from;
+    engine::watches<T> of;
+    engine::token_steps<T> steps;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        const index s = r % steps.tile, at = s * steps.tokens + r / steps.tile;
+        if (!of.one[s].running()) return;
+        const auto step = engine::measure_step<Team>(to + r * channels, from + r * channels, channels, 0, 1);
+        Team::once([&] {
+            steps.relative[at] = step.relative;
+            steps.absolute[at] = step.finite ? step.absolute : std::numeric_limits<T>::infinity();
+        });
+    }
+};
+template <class T>
+struct take_steps {
+    bool arrives;
+    engine::watches<T> of;
+    engine::token_steps<T> steps;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        engine::watch<T>& w = of.one[s];
+        const bool was_running = w.running();
+        engine::step_size<T> step;
+        if (was_running) {
+            const index first = s * steps.tokens;
+            step.relative = Team::max(steps.tokens, [&](auto lane) { return lane.load(steps.relative + first); });
+            step.absolute = Team::max(steps.tokens, [&](auto lane) { return lane.load(steps.absolute + first); });
+            step.finite = step.absolute - step.absolute == T(0);
+        }
+        Team::once([&] {
+            if (was_running) w.take(step);
+            of.running[s] = w.running() ? T(1) : T(0);
+            steps.moves[s] = was_running && (w.running() || arrives) ? T(1) : T(0);
+        });
+    }
+};
+template <class T>
+struct go_to_steps {
+    index channels;
+    const T* to;
+    T* from;
+    engine::token_steps<T> steps;
+
+    template <class Team>
+    FPRNN_BOTH void row(index r, index) const {
+        if (steps.moves[r % steps.tile] == T(0)) return;
+        Team::each(channels, [&](auto lane) { lane.store(from + r * channels, lane.load(to + r * channels)); });
     }
 };
 

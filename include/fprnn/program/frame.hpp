@@ -75,6 +75,7 @@ struct frame : tile_of<Backend> {
     std::array<index, nodes> width{};
     std::array<T*, nodes> packed{};  ///< a tile of rows as linear maps multiply it, where several of them do
     view<T> packing{};               ///< memory of the matrix products
+    T* steps = nullptr;              ///< of a chunk's tokens, without tiles
     work_counters work;
 
     template <class List>
