@@ -75,9 +75,11 @@ void gmres_adjoint(F& f, const implicit& options, index sequences, index row, in
 /// Numbers of scratch that solve_adjoint_chunk needs beside w.
 template <class F>
 index adjoint_scratch(const F& f) {
-    const index D = f.size.d_inner, rows = has_tiles<typename F::backend> ? 1 : f.tile;
-    const index equations = rows * (D + kernel::gmres_size<typename F::scalar>(D));
-    return std::max({f.chunk * f.tile * D, equations, token_scratch(f)});
+    const index D = f.size.d_inner, row = D + kernel::gmres_size<typename F::scalar>(D);
+    if constexpr (has_tiles<typename F::backend>)
+        return std::max({f.chunk * f.tile * D, row, token_scratch(f)});
+    else
+        return std::max(f.chunk * f.tile * D, token_scratch(f) + f.tile * row);
 }
 
 template <class F>
@@ -103,7 +105,8 @@ void solve_adjoint_chunk(F& f, const implicit& options, index sequences, index r
                     gmres_adjoint(f, options, 1, row + s, 1, delta + s * D, w + s * D, scratch,
                                   {of.one + s, of.running + s, of.tallies + s});
         } else {
-            gmres_adjoint(f, options, sequences, row, n, delta, w, scratch, of);
+            // A row may be here while others are being reduced.
+            gmres_adjoint(f, options, sequences, row, n, delta, w, scratch + token_scratch(f), of);
         }
     }
     f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});

@@ -121,16 +121,17 @@ struct watches {
 template <class T>
 struct token_steps {
     index tile, tokens;
-    T *relative, *absolute;  ///< [tile, tokens]; what is not finite has an absolute step that is not
+    T *relative, *absolute;  ///< [tile, tokens]; what is not finite has an infinite absolute step
     T* moves;                ///< [tile], 1 where the sequence goes to where it steps
 
+    static constexpr T infinite = std::numeric_limits<T>::infinity();
     /// Numbers that they take.
     static index size(index tile, index tokens) { return 2 * tile * tokens + tile; }
-    token_steps(T* memory, index tile, index tokens)
-        : tile(tile),
-          tokens(tokens),
+    token_steps(T* memory, index tile_, index tokens_)
+        : tile(tile_),
+          tokens(tokens_),
           relative(memory),
-          absolute(memory + tile * tokens),
+          absolute(relative + tile * tokens),
           moves(absolute + tile * tokens) {}
 };
 
@@ -205,7 +206,7 @@ struct measure_steps {
         const auto step = engine::measure_step<Team>(to + r * channels, from + r * channels, channels, 0, 1);
         Team::once([&] {
             steps.relative[at] = step.relative;
-            steps.absolute[at] = step.finite ? step.absolute : std::numeric_limits<T>::infinity();
+            steps.absolute[at] = step.finite ? step.absolute : steps.infinite;
         });
     }
 };
