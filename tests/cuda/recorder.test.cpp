@@ -5,7 +5,6 @@
 #include "layer_check.hpp"
 
 #include <stdexcept>
-#include <tuple>
 #include <vector>
 
 namespace {
@@ -194,11 +193,17 @@ TEST_CASE("cuda programs: sums over rows are added once, in the end") {
 }
 
 TEST_CASE("cuda programs: sums of many workers are added in groups") {
-    for (const auto& [multiprocessors, n, calls] : {std::tuple{132, 1100, 2}, {132, 1000, 3}, {8, 64, 2}, {8, 63, 1}})
+    struct {
+        int multiprocessors;
+        index n;
+        int calls;
+    } const cases[] = {{132, 1100, 2}, {132, 1000, 3}, {8, 64, 2}, {8, 63, 1}};
+    for (const auto& of : cases)
         for (const bool programs : {true, false}) {
+            const index n = of.n;
             CAPTURE(n);
             const host::guarded_devices guard;
-            fake::state.multiprocessors = multiprocessors;
+            fake::state.multiprocessors = of.multiprocessors;
             const cuda::device gpu(0, {.programs = programs});
             cuda::tensor<double> to(gpu, {2});
             gpu.fill(2, to.data(), 0.5);
@@ -209,7 +214,7 @@ TEST_CASE("cuda programs: sums of many workers are added in groups") {
                     sums.finish();
                 });
             });
-            CHECK(launches == 1 + calls);
+            CHECK(launches == 1 + of.calls);
             for (const double x : cuda::copy_to_host(to)) CHECK(x == 0.5 + n * (n + 1) / 2);
         }
 }
