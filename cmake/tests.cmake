@@ -67,7 +67,8 @@ if(NOT FPRNN_CUDA)
     list(REMOVE_ITEM folders cuda cuda_ptx)
 else()
     # An interpreter of PTX. Its host is to round as a GPU does.
-    add_library(fprnn_ptx OBJECT tests/cuda/ptx/instruction.cpp tests/cuda/ptx/machine.cpp tests/cuda/ptx/parse.cpp)
+    add_library(fprnn_ptx OBJECT tests/cuda/ptx/instruction.cpp tests/cuda/ptx/machine.cpp tests/cuda/ptx/parse.cpp
+                tests/cuda/ptx/traffic.cpp)
     target_link_libraries(fprnn_ptx PRIVATE fprnn_test)
     target_compile_options(fprnn_ptx PRIVATE -ffp-contract=off)
     set_target_properties(fprnn_ptx PROPERTIES POSITION_INDEPENDENT_CODE ON)

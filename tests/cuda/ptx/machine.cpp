@@ -71,6 +71,7 @@ void machine::launch(const module& m, const function& kernel, const void* const*
     grid_ = blocks, size_ = threads, shared_bytes_ = shared_bytes;
     hits_.resize(std::max<std::size_t>(hits_.size(), m.instructions));
     cells_.clear(), published_.clear();
+    traffic_.begin(threads);
     if (const auto bytes = resident * threads * stack_bytes; stacks_bytes_ < bytes) {
         stacks_.reset(new char[bytes]);  // of which most is never touched
         stacks_bytes_ = bytes;
@@ -90,13 +91,17 @@ void machine::launch(const module& m, const function& kernel, const void* const*
             const auto stuck = std::find_if(b->threads.begin(), b->threads.end(),
                                             [](const thread& t) { return t.is != thread::state::done; });
             throw error(where(*stuck) + ": it waits for threads that do not come");
-        } else if (started < blocks) {
-            start(*b, m, kernel, arguments, started++);
         } else {
-            b = active.back();
-            active.pop_back();
+            if (counts_traffic) traffic_.end(b->number);
+            if (started < blocks) {
+                start(*b, m, kernel, arguments, started++);
+            } else {
+                b = active.back();
+                active.pop_back();
+            }
         }
     }
+    if (counts_traffic) asked[kernel.name] += std::exchange(traffic_.done, {});
 }
 
 void machine::start(block& b, const module& m, const function& kernel, const void* const* arguments,
@@ -270,6 +275,8 @@ const region& machine::region_of(const char* at, std::size_t bytes, const instru
     throw error("there is nothing of " + std::to_string(bytes) + " bytes at this address");
 }
 
+traffic_counter::who machine::who_asks(const thread& t) { return {t.of->number, t.rank, t.next[-1].number}; }
+
 char* machine::shared_at(thread& t, std::uint64_t address, std::size_t bytes, use u) {
     block& b = *t.of;
     if (address % bytes) throw error("misaligned in shared memory");
@@ -277,6 +284,7 @@ char* machine::shared_at(thread& t, std::uint64_t address, std::size_t bytes, us
         address >= dynamic_shared ? address - dynamic_shared + bytes <= b.dynamic : address + bytes <= b.variables;
     if (!within) throw error("outside of shared memory");
     watch(t, b.shared_cells.data(), address, bytes, u);
+    if (counts_traffic) traffic_.shared(who_asks(t), address, bytes);
     return b.shared.data() + address;
 }
 char* machine::memory_at(thread& t, std::uint64_t address, std::size_t bytes, use u, const instruction& i) {
@@ -291,6 +299,8 @@ char* machine::memory_at(thread& t, std::uint64_t address, std::size_t bytes, us
     }
     const region& here = region_of(at, bytes, i);
     watch(t, here.cells, static_cast<std::size_t>(at - here.begin), bytes, u);
+    // Who waits looks again and again, by chance.
+    if (counts_traffic && u != use::atomic_read) traffic_.global(who_asks(t), address, bytes, u != use::read);
     return at;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "module.hpp"
+#include "traffic.hpp"
 
 #include <cstring>
 #include <map>
@@ -120,6 +121,9 @@ public:
                 std::uint32_t threads, std::size_t shared_bytes);
 
     report done;
+    /// What kernels ask of memory, by their names; counted if `counts_traffic`, which takes time.
+    std::map<std::string, traffic> asked;
+    bool counts_traffic = false;
 
     // For instructions.
 
@@ -144,6 +148,7 @@ private:
     void sleep(thread& t, thread::state why);
     void open(block& b);
     void watch(const thread& t, cell* cells, std::size_t offset, std::size_t bytes, use u);
+    static traffic_counter::who who_asks(const thread& t);
     static bool follows(const thread& t, const access& before);
     const region& region_of(const char* at, std::size_t bytes, const instruction& i);
     region watched(const void* begin, std::size_t bytes);
@@ -158,6 +163,7 @@ private:
     std::vector<hit> hits_;  ///< where an instruction was last
     std::map<const char*, std::vector<cell>> cells_;
     std::map<std::uint64_t, clock> published_;
+    traffic_counter traffic_;
     std::unique_ptr<char[]> stacks_;
     std::size_t stacks_bytes_ = 0;
 };

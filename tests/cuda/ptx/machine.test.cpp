@@ -29,6 +29,7 @@ std::string kernel(const std::string& body) {
 struct run {
     std::vector<std::uint32_t> array;
     ptx::report report;
+    ptx::traffic asked;
 
     run(const std::string& text, std::vector<std::uint32_t> given, std::uint32_t blocks, std::uint32_t threads,
         std::size_t shared_bytes = 0, int times = 1)
@@ -36,11 +37,13 @@ struct run {
         const auto m = ptx::parse(text);
         const std::map<void*, std::size_t> memory{{array.data(), array.size() * sizeof(std::uint32_t)}};
         ptx::machine machine(memory, 1);
+        machine.counts_traffic = true;
         const void* data = array.data();
         const void* arguments[] = {&data};
         for (int i = 0; i < times; ++i)
             machine.launch(*m, m->functions.at("k"), arguments, blocks, threads, shared_bytes);
         report = machine.done;
+        asked = machine.asked["k"];
     }
 };
 std::uint64_t races(const std::string& body, std::uint32_t blocks, std::uint32_t threads) {
@@ -395,6 +398,58 @@ TEST_CASE("ptx: what is not known is an error with its line") {
     CHECK(says(words(head + ".global .align 4 .b8 x[2] = {1, 2, 3};"), "one too many"));
     CHECK(words(head + ".global .align 4 .b8 x[8] = {1, 2, 3};\n.global .align 8 .u64 y = x;") == "none");
     CHECK(words("") == "none");
+}
+
+/// Leaves in %rd3 the address of a word of each thread, `stride` words apart.
+std::string words(int stride) {
+    return "mul.lo.u32 %r3, %r1, " + std::to_string(stride) + "; mul.wide.u32 %rd3, %r3, 4; add.s64 %rd3, %rd1, %rd3; ";
+}
+ptx::traffic asked(const std::string& body, std::uint32_t threads = 32, std::uint32_t blocks = 1) {
+    return run(kernel(body), std::vector<std::uint32_t>(2048), blocks, threads, 8192).asked;
+}
+
+TEST_CASE("ptx: an instruction of a warp asks for each sector of 32 bytes once") {
+    const auto read = [](const std::string& body, std::uint32_t threads = 32, std::uint32_t blocks = 1) {
+        return asked(body + "ld.global.u32 %r4, [%rd3];", threads, blocks).read;
+    };
+    // The array begins where the host put it: at least one sector more than words that lie in a row fill.
+    const auto row = read(words(1));
+    CHECK((row == 128 || row == 160));
+    CHECK(read(words(0)) == 32);
+    CHECK(read(words(8)) == 32 * 32);
+    CHECK(read(words(8), 20) == 20 * 32);
+    CHECK(read(words(8), 40, 3) == 3 * 40 * 32);
+    // As often as it is executed, also by few of the lanes.
+    CHECK(read(words(8) + "ld.global.u32 %r4, [%rd3]; setp.lt.u32 %p1, %r1, 3; @%p1 ld.global.u32 %r4, [%rd3];") ==
+          (32 + 3 + 32) * 32);
+    const auto wide = asked(words(8) + "st.global.v2.u32 [%rd3], {%r1, %r1};");
+    CHECK(wide.written == 32 * 32);
+    CHECK(wide.read == 0);
+}
+
+TEST_CASE("ptx: of sectors, those that a launch asks for the first time are counted apart") {
+    const auto t = asked(words(8) + "ld.global.u32 %r4, [%rd3]; ld.global.u32 %r5, [%rd3]; st.global.u32 [%rd3], %r4;");
+    CHECK(t.read == 2 * 32 * 32);
+    CHECK(t.first_read == 32 * 32);
+    CHECK(t.written == 32 * 32);
+    CHECK(t.first_written == 32 * 32);
+}
+
+TEST_CASE("ptx: shared memory takes a turn for each word of the bank that is asked most") {
+    const auto turns = [](int stride, const std::string& load) {
+        const auto t = asked("mul.lo.u32 %r3, %r1, " + std::to_string(4 * stride) +
+                             "; mov.u32 %r4, asked; add.u32 %r3, %r3, %r4; " + load);
+        return std::pair(t.turns, t.least_turns);
+    };
+    const std::string word = "ld.shared.u32 %r4, [%r3];";
+    CHECK(turns(0, word) == std::pair<std::uint64_t, std::uint64_t>(1, 1));
+    CHECK(turns(1, word) == std::pair<std::uint64_t, std::uint64_t>(1, 1));
+    CHECK(turns(2, word) == std::pair<std::uint64_t, std::uint64_t>(2, 1));
+    CHECK(turns(32, word) == std::pair<std::uint64_t, std::uint64_t>(32, 1));
+    CHECK(turns(33, word) == std::pair<std::uint64_t, std::uint64_t>(1, 1));
+    CHECK(turns(2, "ld.shared.v2.u32 {%r4, %r5}, [%r3];") == std::pair<std::uint64_t, std::uint64_t>(2, 2));
+    CHECK(turns(4, "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];") == std::pair<std::uint64_t, std::uint64_t>(4, 4));
+    CHECK(turns(8, "ld.shared.v2.u32 {%r4, %r5}, [%r3];") == std::pair<std::uint64_t, std::uint64_t>(8, 2));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "../fake_runtime.hpp"
 #include "machine.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -12,7 +13,7 @@
 ///
 ///     LD_PRELOAD=build/release/cuda/libptx_runtime.so build/release/cuda/scan.test
 ///
-/// PTX_SEED is another order of turns.
+/// PTX_SEED is another order of turns. With PTX_TRAFFIC it also says what kernels ask of memory, by their names.
 namespace {
 
 struct binary {
@@ -42,12 +43,21 @@ struct program {
         fake::state.gpus = 1;
         fake::state.multiprocessors = ptx::machine::resident;
         fake::state.guarded = true;
+        machine.counts_traffic = std::getenv("PTX_TRAFFIC");
     }
     ~program() {
         const auto& done = machine.done;
         std::fprintf(stderr, "ptx: %llu launches, %llu instructions of threads, %llu races\n",
                      static_cast<unsigned long long>(done.launches), static_cast<unsigned long long>(done.instructions),
                      static_cast<unsigned long long>(done.races));
+        for (const auto& [name, of] : machine.asked)
+            std::fprintf(
+                stderr,
+                "ptx: %.3f MB read, %.3f written, %.3f and %.3f of them by a launch for the first time; shared memory "
+                "%.3f of the turns that it needs: %s\n",
+                double(of.read) * 1e-6, double(of.written) * 1e-6, double(of.first_read) * 1e-6,
+                double(of.first_written) * 1e-6, double(of.turns) / std::max(1.0, double(of.least_turns)),
+                name.c_str());
         for (const auto& words : done.words) std::fprintf(stderr, "ptx: %s\n", words.c_str());
         if (fake::state.overruns)
             std::fprintf(stderr, "ptx: %d allocations were written behind\n", fake::state.overruns);
@@ -72,6 +82,14 @@ const symbol* find(const std::map<const void*, symbol>& all, const void* at) {
 }  // namespace
 
 extern "C" {
+
+/// What kernels have asked of memory so far; counted from the first call on.
+ptx::traffic ptx_traffic() {
+    here().machine.counts_traffic = true;
+    ptx::traffic all;
+    for (const auto& [name, of] : here().machine.asked) all += of;
+    return all;
+}
 
 void** __cudaRegisterFatBinary(void* wrapper) {
     struct {
