@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 /// cuda::device on threads of the host: kernels run their bodies there, several rows at a time, as blocks of a GPU do.
@@ -93,10 +94,16 @@ void each_row(index n, index workers, const Execute& execute) {
     });
 }
 
+/// Of a row that a body holds a thread has at most 8 channels.
 template <class T, class Body>
 void start_rows(const device&, index n, index workers, const Body& body) {
-    using row = team_row<T, host::team>;
-    start([=] { each_row(n, workers, [&](index r, index worker) { body.template row<row>(r, worker); }); });
+    const auto with = [=]<int Items>(std::integral_constant<int, Items>) {
+        using row = team_row<T, host::team, Items>;
+        start([=] { each_row(n, workers, [&](index r, index worker) { body.template row<row>(r, worker); }); });
+    };
+    if constexpr (holds_rows<Body>)
+        if (body.channels <= 8 * host::threads.of_row) return with(std::integral_constant<int, 8>());
+    with(std::integral_constant<int, 0>());
 }
 
 /// A team's share of one long row.

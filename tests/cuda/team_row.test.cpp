@@ -12,9 +12,9 @@ using fprnn::index;
 using fprnn::shape;
 using fprnn::tensor;
 
-template <class T>
-using row = fprnn::cuda::team_row<T, host::team>;
-static_assert(fprnn::team_of<row<double>, double>);
+template <class T, int Items = 0>
+using row = fprnn::cuda::team_row<T, host::team, Items>;
+static_assert(fprnn::team_of<row<double>, double> && fprnn::team_of<row<double, 4>, double>);
 
 constexpr int teams[] = {1, 2, 5, 16};
 
@@ -25,7 +25,8 @@ std::vector<T*> pointers(std::vector<tensor<T>>& arrays) {
     return x;
 }
 
-template <class Body, class T>
+/// With Items of a row in registers of a thread, which are not enough for all rows.
+template <class Body, class T, int Items = 0>
 void check() {
     for (index D : {4, 5, 17, 64}) {
         std::vector<tensor<T>> arrays;
@@ -33,9 +34,10 @@ void check() {
         auto alone = arrays;
         Body::template run<fprnn::serial_team<T>, T>(D, pointers(alone).data());
         for (int threads : teams) {
+            if (Items > 0 && D > Items * threads) continue;
             auto together = arrays;
             const auto x = pointers(together);
-            host::launch(1, threads, 0, [&](const host::team&) { Body::template run<row<T>, T>(D, x.data()); });
+            host::launch(1, threads, 0, [&](const host::team&) { Body::template run<row<T, Items>, T>(D, x.data()); });
             for (std::size_t i = 0; i < arrays.size(); ++i) {
                 CAPTURE(D);
                 CAPTURE(threads);
@@ -49,6 +51,11 @@ void check() {
 TEST_CASE_TEMPLATE("rows: bodies write the same on any number of threads", Body, FPRNN_ROW_BODIES) {
     check<Body, float>();
     check<Body, double>();
+}
+TEST_CASE_TEMPLATE("rows: bodies write the same where a row that they hold is in registers", Body,
+                   FPRNN_HOLDING_BODIES) {
+    check<Body, float, 17>();
+    check<Body, double, 4>();
 }
 
 TEST_CASE("rows: what is done once all have come before, and see afterwards") {

@@ -25,14 +25,14 @@ struct pointers {
     T* x[18];
 };
 
-template <class Body, class T, int Threads>
+template <class Body, class T, int Threads, int Items>
 __global__ void run(index D, pointers<T> p) {
     T* x[18];
     for (int i = 0; i < 18; ++i) x[i] = p.x[i];
-    Body::template run<cuda::team_row<T, cuda::block<Threads>>, T>(D, x);
+    Body::template run<cuda::team_row<T, cuda::block<Threads>, Items>, T>(D, x);
 }
 
-template <class Body, class T, int Threads>
+template <class Body, class T, int Threads, int Items = 0>
 void check(const cuda::device& gpu, index D) {
     std::vector<tensor<T>> host;
     std::vector<cuda::tensor<T>> device;
@@ -44,7 +44,7 @@ void check(const cuda::device& gpu, index D) {
     }
     for (std::size_t i = 0; i < host.size(); ++i) on_host.x[i] = host[i].data(), on_device.x[i] = device[i].data();
     Body::template run<fprnn::serial_team<T>, T>(D, on_host.x);
-    cuda::launch(gpu, "rows", run<Body, T, Threads>, 1, {Threads, 0}, D, on_device);
+    cuda::launch(gpu, "rows", run<Body, T, Threads, Items>, 1, {Threads, 0}, D, on_device);
     for (std::size_t i = 0; i < host.size(); ++i) {
         const auto got = cuda::copy_to_host(device[i]);
         CAPTURE(D);
@@ -59,6 +59,12 @@ TEST_CASE_TEMPLATE("rows: bodies write on a GPU what they write on the host", Bo
         check<Body, float, 32>(gpu, D);
         check<Body, double, 128>(gpu, D);
     }
+}
+
+TEST_CASE_TEMPLATE("rows: bodies write the same where a row that they hold is in registers", Body,
+                   FPRNN_HOLDING_BODIES) {
+    const cuda::device gpu;
+    for (index D : {5, 17, 300}) check<Body, float, 32, 10>(gpu, D);
 }
 
 }  // namespace rows

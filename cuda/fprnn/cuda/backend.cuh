@@ -18,17 +18,22 @@ struct row_team {
     using type = team_row<T, block<row_threads>>;
 };
 
-template <class T, class Body>
-__global__ void __launch_bounds__(row_threads) rows_kernel(index n, Body body) {
+/// As many registers as let all workers of a device be resident.
+template <class T, class Body, int Items>
+__global__ void __launch_bounds__(row_threads, 8) rows_kernel(index n, Body body) {
     for (index r = blockIdx.x; r < n; r += gridDim.x) {
-        body.template row<typename row_team<T>::type>(r, blockIdx.x);
+        body.template row<team_row<T, block<row_threads>, Items>>(r, blockIdx.x);
         __syncthreads();  // what belongs to the worker is free again
     }
 }
 
 template <class T, class Body>
 void start_rows(const device& d, index n, index workers, const Body& body) {
-    launch(d, "rows", rows_kernel<T, Body>, workers, {row_threads, 0}, n, body);
+    constexpr int items = 64 / sizeof(T);
+    if constexpr (holds_rows<Body>)
+        if (body.channels <= items * row_threads)
+            return launch(d, "rows", rows_kernel<T, Body, items>, workers, {row_threads, 0}, n, body);
+    launch(d, "rows", rows_kernel<T, Body, 0>, workers, {row_threads, 0}, n, body);
 }
 
 /// Where a block is in its program, for bodies of one long row.

@@ -113,6 +113,29 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
     Team::once(nothing);
 };
 
+/// The row p of D numbers, which a body reads more than once, for lanes to load from: p itself, or what a team has read of it into registers.
+template <class Team, class T>
+FPRNN_BOTH auto held(index D, const T* p) {
+    if constexpr (requires { Team::held(D, p); })
+        return Team::held(D, p);
+    else
+        return p;
+}
+/// Room for a row of D numbers that nobody but this body reads, for lanes to store and load: p itself, or registers of a team.
+template <class Team, class T>
+FPRNN_BOTH auto room(index D, T* p) {
+    if constexpr (requires { Team::room(D, p); })
+        return Team::room(D, p);
+    else
+        return p;
+}
+/// Bodies that do so with rows of `channels` numbers say that they do.
+template <class Body>
+concept holds_rows = requires(const Body& body) {
+    requires Body::holds;
+    { body.channels } -> std::convertible_to<index>;
+};
+
 /// Whether a machine stores sequences as X whose numbers are T: as themselves, and on a device in a shorter type.
 template <class X, class T, class Backend>
 consteval bool may_store() {

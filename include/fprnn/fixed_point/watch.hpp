@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/backend/backend.hpp>
 #include <fprnn/core/host_device.hpp>
 #include <fprnn/core/math.hpp>
 #include <fprnn/core/shape.hpp>
@@ -23,13 +24,14 @@ template <class Team, class T>
 FPRNN_BOTH step_size<T> measure_step(const T* to, const T* from, index channels, index stride, index tokens) {
     step_size<T> size;
     for (index t = 0; t < tokens; ++t, to += stride, from += stride) {
+        const auto reached = held<Team>(channels, to);
         const T change = Team::max(channels, [&](auto lane) {
             using math::abs;
-            return abs(lane.load(to) - lane.load(from));
+            return abs(lane.load(reached) - lane.load(from));
         });
         const T scale = Team::max(channels, [&](auto lane) {
             using math::abs;
-            return abs(lane.load(to));
+            return abs(lane.load(reached));
         });
         size.finite = size.finite && change - change == T(0) && scale - scale == T(0);
         size.absolute = math::maximum(size.absolute, change);
@@ -194,6 +196,7 @@ struct advance {
 /// The same in three bodies, of which the first and the last have a row for each token of each sequence, t·tile + s.
 template <class T>
 struct measure_steps {
+    static constexpr bool holds = true;
     index channels;
     const T *to, *from;
     engine::watches<T> of;

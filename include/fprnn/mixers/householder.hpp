@@ -32,15 +32,15 @@ struct householder_mixer {
     }
     static std::array<index, 2> raw_sizes(index D) { return {R * D, R}; }
     static index size(index D) { return R * D + 2 * R; }
-    static index scratch(index D) { return (R + 1) * D; }
+    static index scratch(index D) { return 2 * D; }
 
     template <class Team, class T>
     FPRNN_BOTH static void prepare(index D, const T* const* raw, T* q) {
         for (index i = 0; i < R; ++i) {
             const T* u = raw[0] + i * D;
-            T* unit = q + i * D;
-            Team::each(D, [&](auto lane) { lane.store(unit, chain::silu_function::value(lane.load(u))); });
-            const T scale = l2_normalise_function::value<Team>(D, static_cast<const T*>(unit), unit);
+            auto x = room<Team>(D, q + i * D);
+            Team::each(D, [&](auto lane) { lane.store(x, chain::silu_function::value(lane.load(u))); });
+            const T scale = l2_normalise_function::value<Team, T>(D, x, q + i * D);
             Team::once([&] {
                 q[R * D + R + i] = scale;
                 q[R * D + i] = T(Scale) * chain::sigmoid_function::value(raw[1][i]);
@@ -51,7 +51,8 @@ struct householder_mixer {
     template <class Team, class T>
     FPRNN_BOTH static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
         for (index i = 0; i < R; ++i) {
-            const T *u = raw[0] + i * D, *unit = q + i * D, *bar = q_bar + i * D;
+            const T* u = raw[0] + i * D;
+            const auto unit = held<Team>(D, q + i * D), bar = held<Team>(D, q_bar + i * D);
             const T scale = q[R * D + R + i];
             // x̄ of the normalisation of x = SiLU(u), and of its scale 1/‖x‖; then through SiLU.
             const auto projected = [&](auto lane) { return small_array{lane.load(unit) * lane.load(bar)}; };
@@ -90,64 +91,92 @@ struct householder_mixer {
     }
 
     template <class Team, class T>
-    FPRNN_BOTH static void mix(index D, const T* q, const T* v, const T* w, T* out, T* d) {
-        difference<Team>(D, v, w, d);
+    FPRNN_BOTH static void mix(index D, const T* q, const T* v, const T* w, T* out, T* scratch) {
+        const auto rest = held<Team>(D, w);
+        auto d = room<Team>(D, scratch);
+        difference<Team>(D, v, w, rest, d);
         for (index i = 0; i < R; ++i) reflect<Team>(D, q + i * D, q[R * D + i], d, d);
-        Team::each(D, [&](auto lane) { lane.store(out, w ? lane.load(w) + lane.load(d) : lane.load(d)); });
+        if (w)
+            Team::each(D, [&](auto lane) { lane.store(out, lane.load(rest) + lane.load(d)); });
+        else
+            Team::each(D, [&](auto lane) { lane.store(out, lane.load(d)); });
     }
 
     template <class Team, class T>
-    FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* g) {
-        const T* from = out_bar;
-        for (index i = R - 1; i >= 0; --i, from = g) reflect<Team>(D, q + i * D, q[R * D + i], from, g);
+    FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
+        const auto bar = held<Team>(D, out_bar);
+        auto g = room<Team>(D, scratch);
+        reflect<Team>(D, q + (R - 1) * D, q[R * D + R - 1], bar, g);
+        for (index i = R - 2; i >= 0; --i) reflect<Team>(D, q + i * D, q[R * D + i], g, g);
         Team::each(D, [&](auto lane) {
             if (v_bar) lane.add(v_bar, lane.load(g));
-            if (w_bar) lane.add(w_bar, lane.load(out_bar) - lane.load(g));
+            if (w_bar) lane.add(w_bar, lane.load(bar) - lane.load(g));
         });
     }
 
     /// With d_i = (I − α_i ū_i ū_iᵀ) d_{i−1} and g_i the cotangent of d_i, a = ū_iᵀ d_{i−1} and b = ū_iᵀ g_i:
-    /// ᾱ_i −= a b,  ū_i −= α_i (b d_{i−1} + a g_i).
+    /// ᾱ_i −= a b,  ū_i −= α_i (b d_{i−1} + a g_i). On the way back d_{i−1} = d_i + α_i a ū_i.
     template <class Team, class T>
-    FPRNN_BOTH static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar, T* d) {
-        difference<Team>(D, v, w, d);
-        for (index i = 0; i + 1 < R; ++i) reflect<Team>(D, q + i * D, q[R * D + i], d + i * D, d + (i + 1) * D);
-        T* g = d + R * D;
+    FPRNN_BOTH static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar,
+                                      T* scratch) {
+        auto d = room<Team>(D, scratch), g = room<Team>(D, scratch + D);
+        difference<Team>(D, v, w, w, d);
+        small_array<T, R> a;
+        for (index i = 0; i + 1 < R; ++i)
+            a[static_cast<std::size_t>(i)] = reflect<Team>(D, q + i * D, q[R * D + i], d, d);
         Team::each(D, [&](auto lane) { lane.store(g, lane.load(out_bar)); });
         for (index i = R - 1; i >= 0; --i) {
-            const T *u = q + i * D, *before = d + i * D;
-            const T alpha = q[R * D + i];
-            const auto sums = Team::template sum<2>(D, [&](auto lane) {
-                const auto x = lane.load(u);
-                return small_array{x * lane.load(before), x * lane.load(g)};
-            });
-            Team::once([&] { q_bar[R * D + i] -= sums[0] * sums[1]; });
-            const T by_d = -alpha * sums[1], by_g = -alpha * sums[0];
+            const auto u = held<Team>(D, q + i * D);
+            const bool is_last = i + 1 == R;
+            T along_d = 0, along_g = 0;
+            if (is_last) {
+                const auto sums = Team::template sum<2>(D, [&](auto lane) {
+                    const auto x = lane.load(u);
+                    return small_array{x * lane.load(d), x * lane.load(g)};
+                });
+                along_d = sums[0], along_g = sums[1];
+            } else {
+                along_d = a[static_cast<std::size_t>(i)], along_g = along<Team, T>(D, u, g);
+            }
+            Team::once([&] { q_bar[R * D + i] -= along_d * along_g; });
+            const T by_d = -q[R * D + i] * along_g, by_g = -q[R * D + i] * along_d, back = is_last ? T(0) : -by_g;
             Team::each(D, [&](auto lane) {
-                using V = decltype(lane.load(u));
-                const V x = lane.load(g);
-                lane.add(q_bar + i * D, V(by_d) * lane.load(before) + V(by_g) * x);
-                lane.store(g, x + V(by_d) * lane.load(u));
+                using V = decltype(lane.load(q));
+                const V x = lane.load(u), before = lane.load(d) + V(back) * x, after = lane.load(g);
+                lane.add(q_bar + i * D, V(by_d) * before + V(by_g) * after);
+                if (i == 0) return;
+                lane.store(d, before);
+                lane.store(g, after + V(by_d) * x);
             });
         }
     }
 
 private:
-    template <class Team, class T>
-    FPRNN_BOTH static void difference(index D, const T* v, const T* w, T* d) {
-        Team::each(D, [&](auto lane) {
-            using V = decltype(lane.load(d));
-            lane.store(d, v ? (w ? lane.load(v) - lane.load(w) : lane.load(v)) : (w ? -lane.load(w) : V(T(0))));
-        });
+    /// d = v − w, of which null ones are zero; `rest` is w, which may be held.
+    template <class Team, class T, class Rest, class Row>
+    FPRNN_BOTH static void difference(index D, const T* v, const T* w, const Rest& rest, Row& d) {
+        if (v && w)
+            Team::each(D, [&](auto lane) { lane.store(d, lane.load(v) - lane.load(rest)); });
+        else if (v)
+            Team::each(D, [&](auto lane) { lane.store(d, lane.load(v)); });
+        else if (w)
+            Team::each(D, [&](auto lane) { lane.store(d, -lane.load(rest)); });
+        else
+            Team::each(D, [&](auto lane) { lane.store(d, decltype(lane.load(v))(T(0))); });
     }
 
-    /// to = from − α ū (ūᵀ from)
-    template <class Team, class T>
-    FPRNN_BOTH static void reflect(index D, const T* u, T alpha, const T* from, T* to) {
-        const T scale = -alpha * Team::template sum<1>(
-                                     D, [&](auto lane) { return small_array{lane.load(u) * lane.load(from)}; })[0];
+    template <class Team, class T, class A, class B>
+    FPRNN_BOTH static T along(index D, const A& u, const B& x) {
+        return Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(u) * lane.load(x)}; })[0];
+    }
+    /// to = from − α ū a with a = ūᵀ from, which it returns. `from` and `to` may be held, and one row.
+    template <class Team, class T, class From, class To>
+    FPRNN_BOTH static T reflect(index D, const T* unit, T alpha, const From& from, To& to) {
+        const auto u = held<Team>(D, unit);
+        const T a = along<Team, T>(D, u, from), by = -alpha * a;
         Team::each(D,
-                   [&](auto lane) { lane.store(to, lane.load(from) + decltype(lane.load(u))(scale) * lane.load(u)); });
+                   [&](auto lane) { lane.store(to, lane.load(from) + decltype(lane.load(unit))(by) * lane.load(u)); });
+        return a;
     }
 };
 

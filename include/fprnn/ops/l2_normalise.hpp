@@ -9,8 +9,8 @@ namespace fprnn {
 struct l2_normalise_function {
     static constexpr double epsilon = 1e-5;
 
-    template <class Team, class T>
-    FPRNN_BOTH static T length(index D, const T* x) {
+    template <class Team, class T, class Row>
+    FPRNN_BOTH static T length(index D, const Row& x) {
         using math::sqrt;
         return sqrt(Team::template sum<1>(D, [&](auto lane) {
             const auto v = lane.load(x);
@@ -18,19 +18,20 @@ struct l2_normalise_function {
         })[0]);
     }
 
-    /// y may be x. Returns the scale, 1 / max(‖x‖, ε).
-    template <class Team, class T>
-    FPRNN_BOTH static T value(index D, const T* x, T* y) {
+    /// y may be x, which may be held. Returns the scale, 1 / max(‖x‖, ε).
+    template <class Team, class T, class Row>
+    FPRNN_BOTH static T value(index D, const Row& x, T* y) {
         using math::maximum;
-        const T scale = T(1) / maximum(length<Team>(D, x), T(epsilon));
+        const T scale = T(1) / maximum(length<Team, T>(D, x), T(epsilon));
         Team::each(D, [&](auto lane) { lane.store(y, lane.load(x) * decltype(lane.load(x))(scale)); });
         return scale;
     }
 
     /// x̄ += (ȳ − y (yᵀȳ)) / ‖x‖ where ‖x‖ > ε, and ȳ/ε elsewhere.
     template <class Team, class T>
-    FPRNN_BOTH static void back(index D, const T* x, const T* y_bar, T* x_bar) {
-        const T norm = length<Team>(D, x);
+    FPRNN_BOTH static void back(index D, const T* from, const T* from_y_bar, T* x_bar) {
+        const auto x = held<Team>(D, from), y_bar = held<Team>(D, from_y_bar);
+        const T norm = length<Team, T>(D, x);
         const bool inside = norm > T(epsilon);
         const T scale = T(1) / (inside ? norm : T(epsilon));
         T along = 0;
@@ -49,18 +50,20 @@ namespace body {
 
 template <class T>
 struct l2_normalise {
+    static constexpr bool holds = true;
     index channels;
     strided<const T> x;
     strided<T> y;
 
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
-        l2_normalise_function::value<Team, T>(channels, x[r], y[r]);
+        l2_normalise_function::value<Team, T>(channels, held<Team>(channels, x[r]), y[r]);
     }
 };
 
 template <class T>
 struct l2_normalise_back {
+    static constexpr bool holds = true;
     index channels;
     strided<const T> x, y_bar;
     receiver<T> x_bar;

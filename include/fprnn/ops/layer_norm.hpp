@@ -16,8 +16,8 @@ struct layer_norm_function {
         T mean, inverse_deviation;
     };
 
-    template <class Team, class T>
-    FPRNN_BOTH static statistics<T> measure(index D, const T* x) {
+    template <class Team, class T, class Row>
+    FPRNN_BOTH static statistics<T> measure(index D, const Row& x) {
         using math::sqrt;
         const T mean =
             Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(x)}; })[0] / static_cast<T>(D);
@@ -31,8 +31,9 @@ struct layer_norm_function {
     }
 
     template <class Team, class T>
-    FPRNN_BOTH static void value(index D, const T* x, const T* weight, const T* bias, T* y) {
-        const auto [mean, r] = measure<Team>(D, x);
+    FPRNN_BOTH static void value(index D, const T* from, const T* from_weight, const T* from_bias, T* y) {
+        const auto x = held<Team>(D, from), weight = held<Team>(D, from_weight), bias = held<Team>(D, from_bias);
+        const auto [mean, r] = measure<Team, T>(D, x);
         const T m = mean, s = r;
         Team::each(D, [&](auto lane) {
             using V = decltype(lane.load(x));
@@ -42,9 +43,10 @@ struct layer_norm_function {
 
     /// With z = (x − mean) r and q = w ⊙ ȳ:  x̄ += r (q − mean(q) − z mean(z ⊙ q)),  w̄ += z ⊙ ȳ,  bias += ȳ.
     template <class Team, class T>
-    FPRNN_BOTH static void back(index D, const T* x, const T* weight, const T* y_bar, T* x_bar, T* weight_bar,
+    FPRNN_BOTH static void back(index D, const T* from, const T* weight, const T* from_y_bar, T* x_bar, T* weight_bar,
                                 T* bias_bar) {
-        const auto [mean, r] = measure<Team>(D, x);
+        const auto x = held<Team>(D, from), y_bar = held<Team>(D, from_y_bar);
+        const auto [mean, r] = measure<Team, T>(D, x);
         const T m = mean, s = r;
         const auto sums = Team::template sum<2>(D, [&](auto lane) {
             using V = decltype(lane.load(x));

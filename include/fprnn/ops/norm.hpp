@@ -9,6 +9,7 @@ namespace body {
 
 template <class Function, class T>
 struct norm {
+    static constexpr bool holds = true;
     index channels;
     strided<const T> x;
     const T *weight, *bias;
@@ -23,6 +24,7 @@ struct norm {
 /// The weight's cotangent, and the bias's after it, where they are asked for.
 template <class Function, class T>
 struct norm_back {
+    static constexpr bool holds = true;
     index channels;
     strided<const T> x;
     const T* weight;

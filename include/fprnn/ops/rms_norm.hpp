@@ -11,8 +11,8 @@ struct rms_norm_function {
     static constexpr bool has_bias = false;
     static constexpr bool centred = false;  ///< the mean is subtracted
 
-    template <class Team, class T>
-    FPRNN_BOTH static T inverse_deviation(index D, const T* x) {
+    template <class Team, class T, class Row>
+    FPRNN_BOTH static T inverse_deviation(index D, const Row& x) {
         using math::sqrt;
         const T squares = Team::template sum<1>(D, [&](auto lane) {
             const auto v = lane.load(x);
@@ -22,8 +22,9 @@ struct rms_norm_function {
     }
 
     template <class Team, class T>
-    FPRNN_BOTH static void value(index D, const T* x, const T* weight, const T*, T* y) {
-        const T r = inverse_deviation<Team>(D, x);
+    FPRNN_BOTH static void value(index D, const T* from, const T* from_weight, const T*, T* y) {
+        const auto x = held<Team>(D, from), weight = held<Team>(D, from_weight);
+        const T r = inverse_deviation<Team, T>(D, x);
         Team::each(D, [&](auto lane) {
             using V = decltype(lane.load(x));
             lane.store(y, lane.load(x) * V(r) * lane.load(weight));
@@ -32,8 +33,10 @@ struct rms_norm_function {
 
     /// With z = r x and q = w ⊙ ȳ:  x̄ += r (q − z mean(z ⊙ q)),  w̄ += z ⊙ ȳ. weight_bar may be null.
     template <class Team, class T>
-    FPRNN_BOTH static void back(index D, const T* x, const T* weight, const T* y_bar, T* x_bar, T* weight_bar, T*) {
-        const T r = inverse_deviation<Team>(D, x);
+    FPRNN_BOTH static void back(index D, const T* from, const T* weight, const T* from_y_bar, T* x_bar, T* weight_bar,
+                                T*) {
+        const auto x = held<Team>(D, from), y_bar = held<Team>(D, from_y_bar);
+        const T r = inverse_deviation<Team, T>(D, x);
         const T mean =
             Team::template sum<1>(
                 D, [&](auto lane) { return small_array{lane.load(x) * lane.load(weight) * lane.load(y_bar)}; })[0] *

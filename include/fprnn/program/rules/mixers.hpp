@@ -17,6 +17,7 @@ namespace body {
 
 template <class M, std::size_t K, class T>
 struct prepare {
+    static constexpr bool holds = true;
     index channels;
     small_array<strided<const T>, K> raw;
     strided<T> q;
@@ -30,6 +31,7 @@ struct prepare {
 
 template <class M, std::size_t K, class T>
 struct prepare_back {
+    static constexpr bool holds = true;
     index channels;
     small_array<strided<const T>, K> raw;
     strided<const T> q, q_bar;
@@ -45,6 +47,7 @@ struct prepare_back {
 
 template <class M, class T>
 struct mix {
+    static constexpr bool holds = true;
     index channels;
     strided<const T> q, v, w;
     strided<T> out, scratch;
@@ -58,6 +61,7 @@ struct mix {
 /// q̄ as well, where it is asked for.
 template <class M, class T>
 struct mix_back {
+    static constexpr bool holds = true;
     index channels;
     strided<const T> q, v, w, out_bar;
     receiver<T> v_bar, w_bar;
