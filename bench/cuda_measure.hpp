@@ -19,6 +19,14 @@ namespace gpu_bench {
 using fprnn::index;
 namespace cuda = fprnn::cuda;
 
+/// Whether --small was given: every shape is small and run once, to try the programs themselves. What is printed and written then are no
+/// measurements.
+inline bool small = false;
+template <class T>
+T unless_small(const T& measured, const T& tried) {
+    return small ? tried : measured;
+}
+
 /// What --figures FILE asks for, and nothing without it: a line "name value" each, seconds unless the name ends with what else it is. The
 /// names are bench/report_gpu.py's. Errors: a file that cannot be written.
 class figures {
@@ -71,11 +79,11 @@ private:
 };
 
 /// Keeps a GPU busy, for some 2 ms, while the host says what comes next: events then tell how long that takes, and not how long
-/// it takes the host to say it.
+/// it takes the host to say it. A million of these, each from the one before, take 4 million clocks or more. (No clock is read, because
+/// decision 0018's interpreter has none.)
 __global__ void keep_busy() {
-    const long long begin = clock64();
-    while (clock64() - begin < 4'000'000) {
-    }
+    unsigned x = threadIdx.x;
+    for (int i = 0; i < 1'000'000; ++i) asm volatile("mad.lo.s32 %0, %0, 5, 1;" : "+r"(x));
 }
 
 inline double median(std::vector<double> values) {
@@ -86,36 +94,49 @@ inline double median(std::vector<double> values) {
 
 /// The median of single runs, run(i) on the i-th set of arrays.
 inline double seconds(const cuda::device& d, int sets, const std::function<void(int)>& run) {
-    constexpr int warm_up = 5, runs = 41;
-    std::vector<event> at(runs + 1);
+    const int warm_up = unless_small(5, 0), runs = unless_small(41, 1);
+    std::vector<event> at(static_cast<std::size_t>(runs) + 1);
     for (int i = 0; i < warm_up; ++i) run(i % sets);
-    keep_busy<<<1, 1, 0, d.stream()>>>();
-    cuda::check(cudaGetLastError(), "keep_busy");
+    if (!small) {
+        keep_busy<<<1, 1, 0, d.stream()>>>();
+        cuda::check(cudaGetLastError(), "keep_busy");
+    }
     at[0].record(d);
     for (int i = 0; i < runs; ++i) {
         run(i % sets);
         at[static_cast<std::size_t>(i) + 1].record(d);
     }
     std::vector<double> times;
-    for (std::size_t i = 0; i < runs; ++i) times.push_back(at[i + 1].seconds_since(at[i]));
+    for (std::size_t i = 1; i < at.size(); ++i) times.push_back(at[i].seconds_since(at[i - 1]));
     return median(times);
 }
 
 /// So many sets of `bytes` that none is in a cache when its turn comes again.
 inline int rotation(index bytes) {
+    if (small) return 2;
     constexpr index out_of_cache = index(512) << 20;
     return static_cast<int>(std::clamp<index>(out_of_cache / std::max<index>(bytes, 1) + 1, 2, 64));
 }
 
 /// What main returns: report(figures), 77 where there is no GPU or no driver, which says that nothing was measured, 2 where the arguments are
-/// others than --figures FILE or none, 1 after any other error.
-inline int run(int count, char** arguments, int (*report)(figures&)) {
-    if (count != 1 && (count != 3 || std::string_view(arguments[1]) != "--figures")) {
-        std::fprintf(stderr, "usage: %s [--figures FILE]\n", arguments[0]);
-        return 2;
+/// others than --figures FILE and --small, and --problem FOLDER of a program that has one to write, 1 after any other error.
+inline int run(int count, char** arguments, int (*report)(figures&), const char** problem = nullptr) {
+    const char* file = nullptr;
+    for (int i = 1; i < count; ++i) {
+        const std::string_view name = arguments[i];
+        const char** value = name == "--figures" ? &file : name == "--problem" ? problem : nullptr;
+        if (name == "--small") {
+            small = true;
+        } else if (value && i + 1 < count) {
+            *value = arguments[++i];
+        } else {
+            std::fprintf(stderr, "usage: %s [--figures FILE] [--small]%s\n", arguments[0],
+                         problem ? " [--problem FOLDER]" : "");
+            return 2;
+        }
     }
     try {
-        figures to(count == 3 ? arguments[2] : nullptr);
+        figures to(file);
         return report(to);
     } catch (const cuda::error& e) {
         const bool none = e.code() == cudaErrorNoDevice || e.code() == cudaErrorInsufficientDriver;

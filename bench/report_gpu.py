@@ -57,7 +57,7 @@ def claims():
         figure = f"cuda_scan: [1,1048576,{columns}]/float/"
         yield Claim(f"scan [1,2^20,{columns}], float: a block for each column", 3, figure + "block_each", figure + "scan")
     what = f"selective_scan {forms}, N = 16, bf16: of the larger of copy and exponentials"
-    yield Claim(what, 0.75, "cuda_selective_scan: bf16/selective_scan/of_bound")
+    yield Claim(what, 0.75, f"cuda_selective_scan: {forms}/bf16/selective_scan/of_bound")
     for R in 1, 2, 4:
         yield Claim(f"Householder apply, R = {R}: of copy", 0.85, f"cuda_layer: householder/R={R}/of_copy")
     for R in 1, 2, 4:

@@ -3,6 +3,7 @@
 #include "machine.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -79,6 +80,10 @@ const symbol* find(const std::map<const void*, symbol>& all, const void* at) {
     return found == all.end() ? nullptr : &found->second;
 }
 
+std::chrono::steady_clock::time_point& time_of(cudaEvent_t event) {
+    return *reinterpret_cast<std::chrono::steady_clock::time_point*>(event);
+}
+
 }  // namespace
 
 extern "C" {
@@ -122,6 +127,29 @@ cudaError_t cudaMemcpyFromSymbol(void* to, const void* from, std::size_t bytes, 
     if (offset + bytes > variable.bytes) return fake::state.result("cudaMemcpyFromSymbol", cudaErrorInvalidValue);
     std::memcpy(to, variable.memory.get() + offset, bytes);
     return fake::state.result("cudaMemcpyFromSymbol");
+}
+
+/// Benchmarks ask for the name; what they time here is the interpreter.
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+    std::strcpy(properties->name, "interpreter of PTX");
+    return fake::state.result("cudaGetDeviceProperties");
+}
+cudaError_t cudaEventCreate(cudaEvent_t* event) {
+    *event = reinterpret_cast<cudaEvent_t>(new std::chrono::steady_clock::time_point);
+    return fake::state.result("cudaEventCreate");
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    delete &time_of(event);
+    return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t) {
+    time_of(event) = std::chrono::steady_clock::now();
+    return fake::state.result("cudaEventRecord");
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t) { return fake::state.result("cudaEventSynchronize"); }
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end) {
+    *milliseconds = std::chrono::duration<float, std::milli>(time_of(end) - time_of(start)).count();
+    return fake::state.result("cudaEventElapsedTime");
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
