@@ -58,11 +58,13 @@ def claims():
         yield Claim(f"scan [1,2^20,{columns}], float: a block for each column", 3, figure + "block_each", figure + "scan")
     what = f"selective_scan {forms}, N = 16, bf16: of the larger of copy and exponentials"
     yield Claim(what, 0.75, f"cuda_selective_scan: {forms}/bf16/selective_scan/of_bound")
+    rows = "[32768,2048]"
     for R in 1, 2, 4:
-        yield Claim(f"Householder apply, R = {R}: of copy", 0.85, f"cuda_layer: householder/R={R}/of_copy")
+        what = f"Householder apply {rows}, R = {R}: of copy"
+        yield Claim(what, 0.85, f"cuda_layer: householder_apply<{R}>/{rows}/of_copy")
     for R in 1, 2, 4:
-        what = f"Householder apply, R = {R}: eager PyTorch"
-        yield Claim(what, 4, f"householder.py: R={R}/eager", f"cuda_layer: householder/R={R}")
+        what = f"Householder apply {rows}, R = {R}: eager PyTorch"
+        yield Claim(what, 4, f"householder.py: R={R}/eager", f"cuda_layer: householder_apply<{R}>/{rows}")
     what = f"one FP-Mamba-H iteration {forms}, R = 1, bf16: the transcription"
     yield Claim(what, 3, "fp_mamba.py --dtype bfloat16: R=1/iteration", "cuda_layer: iteration/bf16")
     what = "whole solve [512,16,256] to 1e-4, best schedule: the transcription's C = T"
@@ -70,7 +72,7 @@ def claims():
     yield Claim(what, 10, "fp_mamba.py: R=1/solve", "cuda_layer: solve/best", as_many=both)
     for how, bound in ("TF32", 6e-3), ("float", 12e-3):
         what = f"training step, batch 512, T = 16, d_model 512, D = 1024, N = 16, R = 1, {how}"
-        yield Claim(what, bound, f"cuda_layer: training/{how}", most=True)
+        yield Claim(what, bound, f"cuda_layer: training_step_fp_mamba<1>/{how}", most=True)
 
 
 class Failed(Exception):

@@ -85,7 +85,7 @@ class Report(unittest.TestCase):
     def test_ratios_and_bounds(self):
         scan = self.figures["cuda_scan"]
         scan.update({SCAN + "scan": 2e-3, SCAN + "by_key": 5e-3, SCAN + "scan/of_copy": 0.8996, SCAN + "scan_back/of_copy": 0.88})
-        self.figures["cuda_layer"].update({"training/TF32": 6e-3, "training/float": 12.1e-3})
+        self.figures["cuda_layer"].update({"training_step_fp_mamba<1>/TF32": 6e-3, "training_step_fp_mamba<1>/float": 12.1e-3})
         page = self.page()
         for line in (
             "| scan [16,2048,2048], float: of copy | 0.9 | 0.8996 | no |",

@@ -232,6 +232,11 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
             continue()
         endif()
         if(source IN_LIST cuda_benchmarks)
+            if(TARGET fprnn_ptx_runtime AND NOT name STREQUAL "cuda_scan")  # CUB's scan stores as the interpreter does not know
+                add_test(NAME cuda.${name}.ptx COMMAND "${program}" --small)
+                set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
+                    ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:fprnn_ptx_runtime>")
+            endif()
             continue()
         endif()
         if(TARGET fprnn_ptx_runtime AND source IN_LIST cuda_tests AND NOT name MATCHES "^(bf16|laws)\\.test$")
