@@ -2,7 +2,8 @@
 """Measures what is to be reached on a GPU, and writes bench/results/GPU.md.
 
 Runs cuda_scan, cuda_selective_scan and cuda_layer of the folder --programs and, where --python has PyTorch, the scripts of
-bench/peers. Each writes its figures, lines "name value", into the file that --figures names. What a script is needed for that
+bench/peers. Each writes its figures, lines "name value", into the file that --figures names; what cuda_layer solves it also writes
+into the folder that --problem names, for fp_mamba.py to solve the same. What a script is needed for that
 cannot run here, or fails, is said to be not measured; where one fails, the status is 1. Where there is no GPU, a program of the
 library fails or finds a wrong result, or a figure is missing, nothing is written, and the status is 1.
 """
@@ -26,6 +27,7 @@ PEERS = {  # what they import
     "fp_mamba.py": "torch, numpy, safetensors.torch",
     "fp_mamba.py --dtype bfloat16": "torch, numpy, safetensors.torch",
 }
+PROBLEM = "cuda_layer", "fp_mamba.py"  # given --problem FOLDER: the first writes what the other reads
 SKIPPED = 77
 
 
@@ -144,6 +146,9 @@ def measure(options, folder):
             commands[name] = [options.python, str(Path(options.peers, script)), *arguments]
         except Failed as e:
             missing[name] = str(e)
+    for name, command in commands.items():
+        if name.split()[0] in PROBLEM:
+            command += ["--problem", str(Path(folder, "problem"))]
     runs, wrong, failed = {}, [], []
     for name, command in commands.items():
         done = run(name, command, folder)

@@ -2,7 +2,8 @@
 """The FP-Mamba block with R Householder reflections in PyTorch, iterated over the whole sequence as the authors do.
 
 What bench/cuda_layer.cu's layers are compared with: one evaluation on [16,2048,2048] and the solve of [512,16,256] to a
-tolerance of 1e-4, both with d_in = D, N = 16. Every iteration computes the mixer's vectors, b_bar and c_bar of
+tolerance of 1e-4, both with d_in = D, N = 16. --problem FOLDER, what cuda_layer --problem FOLDER has written, makes the solve the
+same one: its parameters and sequences, and a result that has to be the same. Every iteration computes the mixer's vectors, b_bar and c_bar of
 y_{t-1}, the mixer, the selective scan, and the norm of all tokens, in this order, each as an operation of its own; the
 selective scan, states [B,T,N,D] included, is one compiled function on a GPU and a loop elsewhere. Equations and names of
 parameters: docs/equations.md.
@@ -29,6 +30,8 @@ import torch
 import torch.nn.functional as F
 
 EPSILON = 1e-5
+# How far solutions to 1e-4 may be apart, relative to the largest number. Rounded products may lead to another solution.
+SAME = {torch.float32: 3e-4, torch.bfloat16: math.inf}
 FIXTURES = Path(__file__).resolve().parents[2] / "tests" / "fixtures"
 
 
@@ -161,6 +164,40 @@ def start(d_in, D, N, R, device):
     }
 
 
+class Problem(NamedTuple):
+    """What bench/cuda_layer.cu has solved."""
+
+    theta: dict
+    x: torch.Tensor  # [B,T,d_in]
+    value: torch.Tensor  # [B,T,d_in]
+    converged: torch.Tensor  # [B]
+
+    @classmethod
+    def read(cls, folder, device):
+        def array(file):
+            return torch.from_numpy(np.load(file)).to(device)
+
+        folder = Path(folder)
+        theta = {file.name.removesuffix(".npy"): array(file) for file in folder.glob("theta/*.npy")}
+        return cls(theta, *(array(folder / f"{name}.npy") for name in ("x", "value", "converged")))
+
+    @property
+    def R(self):
+        return len(self.theta["Q.alpha"])
+
+    def agrees(self, name, solved, dtype):
+        """In the sequences that converged here and there; the others are where the last iteration has left them."""
+        both = solved.converged & self.converged.bool()
+        found = f"{solved.converged.sum()} sequences converged, there {self.converged.sum()}, in both {both.sum()}"
+        measure.near(f"{name}: {found}, these", solved.value[both], self.value[both], SAME[dtype])
+
+
+def check_problem(problem, device, dtype):
+    with mixed(dtype, device):
+        solved = FpMamba(problem.theta, SELECTIVE_SCAN[device])(problem.x.to(dtype))
+    problem.agrees(f"fp_mamba, R = {problem.R}, {list(problem.x.shape)} of cuda_layer, {dtype}", solved, dtype)
+
+
 def check(device):
     """tests/fixtures, by make_blocks.py: computed there token by token."""
     options = {"dtype": torch.double, "device": device}
@@ -192,22 +229,23 @@ def check(device):
     measure.near("fp_mamba in bfloat16, two iterations", rounded, expected, 3e-2)
 
 
-def report(reflections, compile_f, dtype):
+def report(reflections, compile_f, dtype, problem):
     torch.manual_seed(4)
     bound = 1e-3 if dtype == torch.float32 else 3e-2
 
-    def prepare(shape, R):
-        theta = start(d_in=shape[2], D=shape[2], N=16, R=R, device="cuda")
+    def prepare(theta, x, R):
         block = FpMamba(theta, SELECTIVE_SCAN["cuda"])
         if compile_f:
             block.f = torch.compile(block.f, fullgraph=True, dynamic=False)
-        x = torch.randn(shape, device="cuda")
         with torch.autocast("cuda", enabled=False):
             expected = FpMamba(theta, selective_scan_loop)(x[:1], ell_max=1).value
         x = x.to(dtype)
         first = block(x, ell_max=1).value[:1]
-        measure.near(f"fp_mamba, R = {R}, {list(shape)} {dtype}, first sequence", first, expected, bound)
+        measure.near(f"fp_mamba, R = {R}, {list(x.shape)} {dtype}, first sequence", first, expected, bound)
         return block, [x] + [x.clone() for _ in range(measure.rotation(x.nbytes) - 1)]
+
+    def drawn(shape, R):
+        return start(d_in=shape[2], D=shape[2], N=16, R=R, device="cuda"), torch.randn(shape, device="cuda")
 
     def milliseconds(figure, sets, run):
         time = measure.seconds(len(sets), lambda i, _: run(i))
@@ -217,7 +255,7 @@ def report(reflections, compile_f, dtype):
     for R in reflections:
         shape = 16, 2048, 2048
         name = f"fp_mamba, R = {R}, {list(shape)} {dtype}, C = T"
-        block, x = prepare(shape, R)
+        block, x = prepare(*drawn(shape, R), R)
         time = milliseconds(f"R={R}/iteration", x, lambda i: block(x[i], ell_max=1))
         print(f"{name}, one iteration: {time}", flush=True)
         p = block.given(x[0])
@@ -226,12 +264,16 @@ def report(reflections, compile_f, dtype):
         del block, x, p, y
 
         shape = 512, 16, 256
-        block, x = prepare(shape, R)
-        time = milliseconds(f"R={R}/solve", x, lambda i: block(x[i]))
+        same = problem if problem and problem.R == R else None
+        block, x = prepare(*((same.theta, same.x) if same else drawn(shape, R)), R)
         solved = block(x[0])
+        name = f"fp_mamba, R = {R}, {list(x[0].shape)} {dtype}, C = T"
+        if same:
+            same.agrees(f"{name}, of cuda_layer", solved, dtype)
+        time = milliseconds(f"R={R}/solve", x, lambda i: block(x[i]))
         measure.figure(f"R={R}/solve/converged", solved.converged.double().mean().item())
         print(
-            f"fp_mamba, R = {R}, {list(shape)} {dtype}, C = T: {time}, {solved.iterations.max()} iterations, "
+            f"{name}{', of cuda_layer' if same else ''}: {time}, {solved.iterations.max()} iterations, "
             f"{solved.iterations.float().mean():.1f} a sequence, "
             f"{solved.converged.float().mean():.4f} of the sequences converged",
             flush=True,
@@ -242,13 +284,20 @@ if __name__ == "__main__":
     parser = measure.arguments(__doc__)
     parser.add_argument("--R", type=int, nargs="+", default=[1], help="numbers of reflections to measure")
     parser.add_argument("--compile", action="store_true", help="compile the whole iteration, not the selective scan alone")
+    parser.add_argument("--problem", metavar="FOLDER", help="solve what cuda_layer has written, and find the same")
     parser.add_argument("--dtype", choices=["float32", "bfloat16"], default="float32", help="what sequences and products are in")
     options = parser.parse_args()
     dtype = getattr(torch, options.dtype)
 
     def report_in(rate):
+        problem = Problem.read(options.problem, "cuda") if options.problem else None
         with mixed(dtype, "cuda"):
-            report(options.R, options.compile, dtype)
+            report(options.R, options.compile, dtype, problem)
+
+    def check_all(device):
+        check(device)
+        if options.problem:
+            check_problem(Problem.read(options.problem, device), device, dtype)
 
     with torch.no_grad():
-        measure.main(options, check, report_in)
+        measure.main(options, check_all, report_in)
