@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <shared_mutex>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -316,6 +317,48 @@ TEST_CASE("cuda graph: handles are made and destroyed when nobody captures") {
     });
     neighbour.join();
     CHECK(handles == 1);
+
+    std::optional<cuda::device> third(std::in_place);
+    (void)cuda::detail::blas::of(*third);
+    std::atomic<bool> is_gone = false;
+    {
+        const std::shared_lock captures(cuda::detail::of_captures());
+        neighbour = std::jthread([&] {
+            third.reset();
+            is_gone = true;
+        });
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        CHECK(!is_gone);
+    }
+    neighbour.join();
+    CHECK(fake::handles == 1);
+}
+
+TEST_CASE("cuda graph: a handle is made though two threads capture all the time") {
+    using clock = std::chrono::steady_clock;
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    std::atomic<bool> stop = false;
+    std::atomic<int> begun = 0;
+    // Each until the other one has begun anew, so that there is always one, or for as long as no other can.
+    const auto capture = [&] {
+        while (!stop) {
+            const std::shared_lock captures(cuda::detail::of_captures());
+            const auto longest = clock::now() + std::chrono::milliseconds(50);
+            for (const int mine = ++begun; begun == mine && !stop && clock::now() < longest;) std::this_thread::yield();
+        }
+    };
+    std::jthread one(capture), two(capture);
+    while (begun < 4) std::this_thread::yield();
+    std::atomic<bool> is_made = false;
+    std::jthread neighbour([&] {
+        (void)cuda::detail::blas::of(gpu);
+        is_made = true;
+    });
+    for (const auto longest = clock::now() + std::chrono::seconds(5); !is_made && clock::now() < longest;)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    CHECK(is_made);
+    stop = true;
 }
 
 TEST_CASE("cuda graph: an iteration that cannot be written down is called") {

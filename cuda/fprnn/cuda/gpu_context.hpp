@@ -71,9 +71,32 @@ private:
     int gpu_, before_ = 0;
 };
 
-/// Making and destroying a handle of cuBLAS waits for all of a GPU, which would end the captures of other threads: who captures shares it.
-inline std::shared_mutex& of_captures() {
-    static std::shared_mutex one;
+/// A shared mutex at which who wants it alone goes before all that come later: those who share it may always be some.
+class gate {
+public:
+    void lock() {
+        std::unique_lock mine(next_);
+        all_.lock();
+        (void)mine.release();
+    }
+    void unlock() {
+        all_.unlock();
+        next_.unlock();
+    }
+    void lock_shared() {
+        const std::lock_guard mine(next_);
+        all_.lock_shared();
+    }
+    void unlock_shared() { all_.unlock_shared(); }
+
+private:
+    std::mutex next_;
+    std::shared_mutex all_;
+};
+/// Making and destroying a handle of cuBLAS waits for all of a GPU, which would end the captures of other threads: who captures shares it. A
+/// thread captures on one device at a time.
+inline gate& of_captures() {
+    static gate one;
     return one;
 }
 

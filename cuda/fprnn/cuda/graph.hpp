@@ -60,7 +60,7 @@ public:
 
 private:
     const device& device_;
-    std::shared_lock<std::shared_mutex> others_{of_captures()};
+    std::shared_lock<gate> others_{of_captures()};
     bool is_over_ = false;
 };
 
