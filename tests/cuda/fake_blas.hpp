@@ -10,12 +10,15 @@
 /// The part of cuBLAS that the library calls, as plain loops over column-major matrices.
 namespace fake {
 
+inline bool products_take_memory = false;  ///< by themselves, while they are captured
+
 template <class T>
 cublasStatus_t gemm(const char* name, cublasOperation_t of_a, cublasOperation_t of_b, std::int64_t m, std::int64_t n,
                     std::int64_t k, const T* alpha, const T* A, std::int64_t lda, const T* B, std::int64_t ldb,
                     const T* beta, T* C, std::int64_t ldc) {
     if (state.result(name) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
     if (state.capturing && !state.loads_while_capturing) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (products_take_memory && state.capturing) belongs_to_graph(allocate(8), 8);
     const bool at = of_a == CUBLAS_OP_T, bt = of_b == CUBLAS_OP_T;
     const auto at_least = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };
     if (m < 0 || n < 0 || k < 0 || lda < at_least(at ? k : m) || ldb < at_least(bt ? n : k) || ldc < at_least(m))

@@ -24,6 +24,7 @@ namespace fake {
 struct graph {
     struct node {
         std::type_index what;
+        cudaGraphNodeType type;
         std::function<void()> happen;
     };
     std::vector<node> nodes;
@@ -150,15 +151,21 @@ inline graph::~graph() {
 }
 /// Happens now, or when the graph is started that is being captured.
 template <class Call>
-void enqueue(const Call& call) {
+void enqueue(const Call& call, cudaGraphNodeType type = cudaGraphNodeTypeKernel) {
     const auto happen = [call] {
         const reach all;
         call();
     };
     if (state.capturing)
-        state.capturing->nodes.push_back({typeid(Call), happen});
+        state.capturing->nodes.push_back({typeid(Call), type, happen});
     else
         happen();
+}
+/// Within a capture what is taken is the graph's.
+inline void belongs_to_graph(void* data, std::size_t bytes) {
+    if (!state.capturing) return;
+    state.capturing->memory.push_back(data);
+    enqueue([=] { std::memset(data, 0xff, bytes); }, cudaGraphNodeTypeMemAlloc);
 }
 inline cudaGraph_t handle_of(std::shared_ptr<graph> g) {
     ++state.graphs;
@@ -238,10 +245,7 @@ inline cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaM
     if (code != cudaSuccess) return code;
     *data = fake::allocate(bytes);
     if (!*data) return fake::state.last = cudaErrorMemoryAllocation;
-    if (fake::state.capturing) {
-        fake::state.capturing->memory.push_back(*data);
-        fake::enqueue([to = *data, bytes] { std::memset(to, 0xff, bytes); });
-    }
+    fake::belongs_to_graph(*data, bytes);
     return code;
 }
 /// Within a capture only what the graph has taken can be given back.
@@ -270,8 +274,15 @@ inline cudaError_t cudaGraphInstantiate(cudaGraphExec_t* started, cudaGraph_t gr
     if (code == cudaSuccess) *started = reinterpret_cast<cudaGraphExec_t>(fake::handle_of(fake::graph_of(graph)));
     return code;
 }
-inline cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t*, std::size_t* count) {
-    *count = fake::graph_of(graph)->nodes.size();
+inline cudaError_t cudaGraphGetNodes(cudaGraph_t graph, cudaGraphNode_t* nodes, std::size_t* count) {
+    auto& all = fake::graph_of(graph)->nodes;
+    *count = all.size();
+    if (nodes)
+        for (auto& node : all) *nodes++ = reinterpret_cast<cudaGraphNode_t>(&node);
+    return fake::state.result("cudaGraphGetNodes");
+}
+inline cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) {
+    *type = reinterpret_cast<fake::graph::node*>(node)->type;
     return cudaSuccess;
 }
 inline cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t) {

@@ -397,6 +397,32 @@ TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
     CHECK(cuda::copy_to_host(x)[0] == 1);
 }
 
+TEST_CASE("cuda graph: those that take memory, of a library's own, too, are instantiated anew") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {1, 1}), y(gpu, {1, 1});
+    gpu.fill(1, x.data(), 3.0);
+    (void)cuda::detail::blas::of(gpu);
+    auto& calls = fake::state.calls_of;
+    calls.clear();
+    cuda::detail::executable_graph product;
+    int instantiated = 0;
+    for (const bool takes : {false, true, true, false, false}) {
+        CAPTURE(takes);
+        fake::products_take_memory = takes;
+        y.clear();
+        CHECK_NOTHROW(product.become(
+            gpu, cuda::detail::written_down(gpu, [&] {
+                gpu.multiply<double>({y.data(), 1, 1, 1}, {x.data(), 1, 1, 1}, {x.data(), 1, 1, 1}, true);
+            })));
+        product.start(gpu);
+        CHECK(cuda::copy_to_host(y)[0] == 9);
+        instantiated = calls["cudaGraphInstantiate"];
+    }
+    CHECK(instantiated == 4);
+    CHECK(calls["cudaGraphExecUpdate"] == 1);  // the last takes none, as the one before
+}
+
 TEST_CASE("cuda graph: those that have not been used for longest are forgotten") {
     const host::guarded_devices guard;
     const cuda::device gpu;

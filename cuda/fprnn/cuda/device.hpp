@@ -280,7 +280,6 @@ inline allocation device::allocate(index bytes) const {
 }
 inline void* device::take(index bytes) const {
     finish_graph();
-    if (context_->is_captured) context_->takes_in_capture = true;
     const detail::current_gpu current(gpu());
     void* data = nullptr;
     const auto allocate = [&] {

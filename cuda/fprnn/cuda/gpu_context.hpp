@@ -111,7 +111,6 @@ struct gpu_context {
     std::shared_ptr<detail::kept_graphs> graphs;    ///< once calls have been asked for that are some
     detail::called_pass* pass = nullptr;            ///< that is being called
     bool is_captured = false;                       ///< what is called does not happen
-    bool takes_in_capture = false;                  ///< and memory has been taken
     std::map<const void*, detail::step> functions;  ///< of the GPU, by what stands for them on the host
     std::mutex functions_mutex;
 

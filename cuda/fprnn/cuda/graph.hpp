@@ -2,12 +2,14 @@
 
 #include <fprnn/cuda/device.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <shared_mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace fprnn::cuda::detail {
 
@@ -20,10 +22,20 @@ struct destroy_graph {
     void operator()(cudaGraph_t g) const { (void)cudaGraphDestroy(g); }
 };
 /// What has been called on a stream, written down.
-struct written_graph {
-    std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, destroy_graph> calls;
-    bool takes_memory = false;  ///< of its own
-};
+using written_graph = std::unique_ptr<std::remove_pointer_t<cudaGraph_t>, destroy_graph>;
+
+/// Whether some of its calls take memory, a library's own, too, of which nobody else knows.
+inline bool takes_memory(const device& d, const written_graph& what) {
+    std::size_t n = 0;
+    check(cudaGraphGetNodes(what.get(), nullptr, &n), call_on(d, "cudaGraphGetNodes"));
+    std::vector<cudaGraphNode_t> nodes(n);
+    check(cudaGraphGetNodes(what.get(), nodes.data(), &n), call_on(d, "cudaGraphGetNodes"));
+    return std::any_of(nodes.begin(), nodes.end(), [&](cudaGraphNode_t node) {
+        cudaGraphNodeType type{};
+        check(cudaGraphNodeGetType(node, &type), call_on(d, "cudaGraphNodeGetType"));
+        return type == cudaGraphNodeTypeMemAlloc;
+    });
+}
 
 /// While it lives, what is called on a device's stream is written down instead of happening. Memory that is taken and given back is the
 /// graph's. What nobody asks for with end() is forgotten.
@@ -35,7 +47,6 @@ public:
         check(cudaStreamBeginCapture(d.stream(), cudaStreamCaptureModeThreadLocal),
               call_on(d, "cudaStreamBeginCapture"));
         d.context_->is_captured = true;
-        d.context_->takes_in_capture = false;
     }
     ~capture() {
         if (is_over_) return;
@@ -43,7 +54,7 @@ public:
         cudaGraph_t graph = nullptr;
         (void)cudaStreamEndCapture(device_.stream(), &graph);
         (void)cudaGetLastError();
-        const written_graph forgotten{decltype(written_graph::calls)(graph)};
+        const written_graph forgotten(graph);
     }
     capture(const capture&) = delete;
     capture& operator=(const capture&) = delete;
@@ -55,7 +66,7 @@ public:
         device_.context_->is_captured = false;
         cudaGraph_t graph = nullptr;
         check(cudaStreamEndCapture(device_.stream(), &graph), call_on(device_, "cudaStreamEndCapture"));
-        return {decltype(written_graph::calls)(graph), device_.context_->takes_in_capture};
+        return written_graph(graph);
     }
 
 private:
@@ -96,22 +107,23 @@ public:
     /// memory.
     void become(const device& d, const written_graph& what) {
         const current_gpu current(d.gpu());
-        if (graph_ && !takes_memory_ && !what.takes_memory) {
+        const bool takes = takes_memory(d, what);
+        if (graph_ && !takes_memory_ && !takes) {
             cudaGraphExecUpdateResultInfo difference{};
-            const cudaError_t code = cudaGraphExecUpdate(graph_, what.calls.get(), &difference);
+            const cudaError_t code = cudaGraphExecUpdate(graph_, what.get(), &difference);
             if (code == cudaSuccess) return;
             if (code != cudaErrorGraphExecUpdateFailure && code != cudaErrorNotSupported)
                 check(code, call_on(d, "cudaGraphExecUpdate"));
             (void)cudaGetLastError();
         }
         if (graph_) check(cudaGraphExecDestroy(std::exchange(graph_, nullptr)), call_on(d, "cudaGraphExecDestroy"));
-        takes_memory_ = what.takes_memory;
-        const auto instantiate = [&] { return cudaGraphInstantiate(&graph_, what.calls.get(), 0); };
+        takes_memory_ = takes;
+        const auto instantiate = [&] { return cudaGraphInstantiate(&graph_, what.get(), 0); };
         cudaError_t code = instantiate();
         if (code == cudaErrorMemoryAllocation && d.make_room()) code = instantiate();
         check(code, [&] {
             std::size_t calls = 0;
-            (void)cudaGraphGetNodes(what.calls.get(), nullptr, &calls);
+            (void)cudaGraphGetNodes(what.get(), nullptr, &calls);
             return "cudaGraphInstantiate(" + std::to_string(calls) + " calls, GPU " + std::to_string(d.gpu()) + ")";
         });
     }
