@@ -10,14 +10,18 @@
 /// The part of cuBLAS that the library calls, as plain loops over column-major matrices.
 namespace fake {
 
-inline bool products_take_memory = false;  ///< by themselves, while they are captured
+inline cublasStatus_t unloaded_product = CUBLAS_STATUS_NOT_INITIALIZED;  ///< what is said of it
+inline bool products_take_memory = false;                                ///< by themselves, while they are captured
 
 template <class T>
 cublasStatus_t gemm(const char* name, cublasOperation_t of_a, cublasOperation_t of_b, std::int64_t m, std::int64_t n,
                     std::int64_t k, const T* alpha, const T* A, std::int64_t lda, const T* B, std::int64_t ldb,
                     const T* beta, T* C, std::int64_t ldc) {
-    if (state.result(name) != cudaSuccess) return CUBLAS_STATUS_EXECUTION_FAILED;
-    if (state.capturing && !state.loads_while_capturing) return CUBLAS_STATUS_NOT_INITIALIZED;
+    if (state.result(name) != cudaSuccess) {
+        state.is_called_again = state.capturing != nullptr;
+        return CUBLAS_STATUS_EXECUTION_FAILED;
+    }
+    if (state.load() != cudaSuccess) return unloaded_product;
     if (products_take_memory && state.capturing) belongs_to_graph(allocate(8), 8);
     const bool at = of_a == CUBLAS_OP_T, bt = of_b == CUBLAS_OP_T;
     const auto at_least = [](std::int64_t rows) { return std::max<std::int64_t>(rows, 1); };

@@ -29,6 +29,7 @@ struct graph {
     };
     std::vector<node> nodes;
     std::vector<void*> memory;
+    bool is_invalid = false;  ///< something was called that cannot be captured
     ~graph();
 };
 
@@ -45,11 +46,21 @@ struct runtime {
     std::string failed;                             ///< its name
     cudaError_t last = cudaSuccess;
     std::shared_ptr<graph> capturing;
-    bool loads_while_capturing = true;  ///< kernels
+    bool loads_while_capturing = true;  ///< kernels and products
+    int captured = 0;                   ///< how many of them have been, so far
+    int unloaded = -1;                  ///< the number of the one that cannot be
+    bool is_called_again = false;       ///< what failed, so that nobody needs to hear of it
     int graphs = 0;                     ///< that have not been destroyed, executable ones, too
     bool graphs_take_memory = false;    ///< as long as there are any, nothing else has some
     int without_memory = 0;             ///< how many of the next graphs and handles have none, when they begin
 
+    /// Of a kernel's or a product's code. What cannot be loaded ends a capture.
+    cudaError_t load() {
+        if (!capturing) return cudaSuccess;
+        if (capturing->is_invalid) return cudaErrorStreamCaptureInvalidated;
+        capturing->is_invalid = captured++ == unloaded || !loads_while_capturing;
+        return capturing->is_invalid ? cudaErrorStreamCaptureUnsupported : cudaSuccess;
+    }
     bool has_no_memory() { return without_memory > 0 && without_memory-- > 0; }
 
     cudaError_t result(const char* name, cudaError_t code = cudaSuccess) {
@@ -220,6 +231,7 @@ inline cudaError_t cudaStreamDestroy(cudaStream_t) {
     return cudaSuccess;
 }
 inline cudaError_t cudaStreamSynchronize(cudaStream_t) {
+    if (fake::state.capturing) fake::state.capturing->is_invalid = true;
     return fake::state.result("cudaStreamSynchronize",
                               fake::state.capturing ? cudaErrorStreamCaptureUnsupported : cudaSuccess);
 }
@@ -265,7 +277,9 @@ inline cudaError_t cudaStreamBeginCapture(cudaStream_t, cudaStreamCaptureMode) {
 }
 inline cudaError_t cudaStreamEndCapture(cudaStream_t, cudaGraph_t* graph) {
     auto written = std::exchange(fake::state.capturing, nullptr);
-    const auto code = fake::state.result("cudaStreamEndCapture");
+    const bool is_invalid = written && written->is_invalid;
+    const auto code =
+        fake::state.result("cudaStreamEndCapture", is_invalid ? cudaErrorStreamCaptureInvalidated : cudaSuccess);
     *graph = code == cudaSuccess ? fake::handle_of(std::move(written)) : nullptr;
     return code;
 }

@@ -369,6 +369,87 @@ TEST_CASE("cuda graph: an iteration that cannot be written down is called") {
     check_same(problem.on(cuda::device()), expected);
 }
 
+TEST_CASE("cuda graph: a pass that cannot be captured is called, from then on") {
+    const host::guarded_devices guard;
+    const solved problem(1);
+    const cuda::device gpu;
+    const auto expected = problem.on(gpu);
+    for (const bool loads : {false, false, true}) {
+        fake::state.loads_while_capturing = loads;
+        fake::state.calls_of.clear();
+        check_same(problem.on(gpu), expected);
+        CHECK(fake::state.calls_of["cudaGraphLaunch"] == (loads ? 1 : 0));  // what the adjoint adds
+    }
+    const auto work = [&](const cuda::device& on) {
+        return problem.layer(problem.theta, gpu::random<double>({2, 8, 4}, 1), on).work;
+    };
+    const cuda::device other;
+    const auto called = work(other);
+    fake::state.captured = 0;
+    fake::state.unloaded = 9;  // in the middle
+    CHECK(work(other) == called);
+    CHECK(fake::state.captured > 9);
+}
+
+TEST_CASE("cuda graph: whatever cannot be captured of a pass, it gives what it would have, the next one, too") {
+    const host::guarded_devices guard;
+    fake::state.guarded = false;  // there are many calls
+    const solved problem(1);
+    constexpr index tokens = 40;  // several graphs
+    const auto expected = problem.on(cuda::device(), 1, tokens, 2);
+    int n = 0;
+    for (bool is_over = false; !is_over; n += 11) {
+        CAPTURE(n);
+        const cuda::device gpu;
+        (void)problem.on(gpu, 2, tokens, 2);
+        fake::state.captured = 0;
+        fake::state.unloaded = n;
+        fake::state.calls_of.clear();
+        check_same(problem.on(gpu, 1, tokens, 2), expected);
+        is_over = fake::state.captured <= n;
+        if (is_over) CHECK(fake::state.calls_of["cudaGraphLaunch"] > 4);
+        check_same(problem.on(gpu, 1, tokens, 2), expected);
+    }
+    CHECK(n > 100);
+}
+
+TEST_CASE("cuda graph: what a pass called before a capture failed happens once") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {4}), sum(gpu, {1});
+    constexpr int programs = 3 * cuda::detail::programs_of_a_graph + 5;
+    const auto pass = [&](index key) {
+        x.clear();
+        sum.clear();
+        gpu.pass(8, std::span(&key, 1), [&] {
+            gpu.by_rows(4, [&] {
+                for (index i = 0; i < programs; ++i) {
+                    gpu.row<double>(add_one{4, x.data()});
+                    cuda::device::row_sums<double> all(gpu, 4, 1, sum.data());
+                    gpu.rows<double>(4, fprnn::body::add_rows<double>{1, {x.data(), 1}, all.into});
+                    all.finish();
+                    gpu.clear(nullptr, 0);  // begins another program
+                }
+            });
+        });
+        CHECK(cuda::copy_to_host(x)[3] == programs);
+        CHECK(cuda::copy_to_host(sum)[0] == 4 * programs * (programs + 1) / 2);
+    };
+    for (const int n : {0, 1, 40, 70, programs - 1, programs}) {
+        CAPTURE(n);
+        pass(n);
+        pass(n);  // it knows what memory it needs
+        fake::state.captured = 0;
+        fake::state.unloaded = n;
+        fake::state.calls_of.clear();
+        pass(n);
+        CHECK(fake::state.captured > n);
+        CHECK(fake::state.calls_of["cudaGraphLaunch"] == n / cuda::detail::programs_of_a_graph);
+        pass(n);
+        CHECK(fake::state.calls_of["cudaGraphLaunch"] == n / cuda::detail::programs_of_a_graph);
+    }
+}
+
 TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
     const host::guarded_devices guard;
     const cuda::device gpu;
@@ -395,6 +476,48 @@ TEST_CASE("cuda graph: a pass that throws is not there, and the next one is") {
     fails = false;
     pass();
     CHECK(cuda::copy_to_host(x)[0] == 1);
+}
+
+/// Its only products stand within the pass.
+auto only_products_inside() {
+    using namespace fprnn::symbols;
+    return in +
+           linear<"out", fprnn::d_in>(fprnn::fixed_point(tanh(fprnn::parameter<"B">() + linear<"S">(shift(prev)))));
+}
+
+TEST_CASE("cuda graph: a pass that had no memory for cuBLAS the first time is called again") {
+    const host::guarded_devices guard;
+    const fprnn::layer layer(only_products_inside(), fprnn::sequential());
+    const auto theta = fprnn::init<double>(layer, {.d_in = 4, .d_inner = 4}, fprnn::seed{4});
+    const auto x = gpu::random<double>({2, 5, 4}, 1);
+    const auto expected = layer(theta, x, cuda::device()).value;
+    const cuda::device gpu;
+    fake::state.without_memory = 2;
+    CHECK_THROWS_AS((void)layer(theta, x, gpu), cuda::error);
+    for (int i = 0; i < 3; ++i) CHECK(checks::same_bits(layer(theta, x, gpu).value, expected));
+    CHECK(fake::state.calls_of["cudaGraphLaunch"] > 0);
+}
+
+TEST_CASE("cuda graph: a captured pass may be the first that multiplies") {
+    const host::guarded_devices guard;
+    const cuda::device gpu;
+    cuda::tensor<double> x(gpu, {1, 1}), y(gpu, {1, 1});
+    bool multiplies = false;
+    const auto pass = [&] {
+        gpu.pass(8, {}, [&] {
+            gpu.fill(1, x.data(), 3.0);
+            if (multiplies) gpu.multiply<double>({y.data(), 1, 1, 1}, {x.data(), 1, 1, 1}, {x.data(), 1, 1, 1}, true);
+        });
+    };
+    pass();
+    multiplies = true;
+    for (int i = 0; i < 3; ++i) {
+        y.clear();
+        fake::state.calls_of.clear();
+        CHECK_NOTHROW(pass());
+        CHECK(cuda::copy_to_host(y)[0] == 9);
+        CHECK(fake::state.calls_of["cudaGraphLaunch"] == 1);
+    }
 }
 
 TEST_CASE("cuda graph: those that take memory, of a library's own, too, are instantiated anew") {

@@ -113,8 +113,16 @@ template <class Calls>
 void device::pass(index tokens, std::span<const index> sizes, const Calls& calls) const {
     if (tokens < tokens_of_a_graph || !context_->options.graphs || context_->pass) return calls();
     detail::graphs_of_calls mine(*this, detail::known_graphs::of(*this).find(&detail::name_of_calls<Calls>, sizes));
-    calls();
-    mine.finish();
+    const auto all = [&] {
+        calls();
+        mine.end();
+    };
+    try {
+        all();
+    } catch (const error& e) {
+        if (!detail::is_of_capture(e.code()) || !mine.begins_again()) throw;
+        all();
+    }
 }
 template <class Calls>
 void device::by_rows(index n, const Calls& calls) const {

@@ -21,16 +21,17 @@ public:
         std::call_once(mine.blas_made, [&] { mine.blas = std::make_shared<blas>(d); });
         return mine.blas->handle_.get();
     }
-    /// Throws what cuBLAS says of a call that failed. What it makes ready when it is first asked, it cannot within a capture.
+    /// Throws what cuBLAS says of a call that failed. Within a capture that may be because of the capture, whatever it says: what is wrong besides
+    /// is said again when it is called.
     static void check(const device& d, cublasStatus_t status, const std::string& call) {
         if (status == CUBLAS_STATUS_SUCCESS) return;
-        const bool is_unready = status == CUBLAS_STATUS_NOT_INITIALIZED || status == CUBLAS_STATUS_INTERNAL_ERROR;
-        throw error(status == CUBLAS_STATUS_ALLOC_FAILED    ? cudaErrorMemoryAllocation
-                    : d.context_->is_captured && is_unready ? cudaErrorStreamCaptureUnsupported
-                                                            : cudaErrorUnknown,
+        throw error(d.context_->is_captured                ? cudaErrorStreamCaptureUnsupported
+                    : status == CUBLAS_STATUS_ALLOC_FAILED ? cudaErrorMemoryAllocation
+                                                           : cudaErrorUnknown,
                     call, cublasGetStatusString(status), cublasGetStatusName(status));
     }
     explicit blas(const device& d) {
+        d.finish_graph();  // or a pass that first needs a product in the middle would have none
         cuda::check(d.context_->is_captured ? cudaErrorStreamCaptureUnsupported : cudaSuccess, "cublasCreate");
         const std::unique_lock alone(of_captures());
         // What cuBLAS recommends: 4 MiB, and 32 from Hopper on.

@@ -6,6 +6,7 @@
 #include <list>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace fprnn::cuda::detail {
@@ -18,9 +19,16 @@ inline constexpr char name_of_calls = 0;
 struct known_calls {
     const void* name;
     std::vector<index> sizes;
-    bool is_looked_at = false;               ///< the host waits for something within
+    bool is_loaded = false;                  ///< they have been called to their end
+    bool is_only_called = false;             ///< the host waits for something within, or they could not be captured
     index bytes = 0;                         ///< of memory that a pass asks for
     std::vector<executable_graph> graphs{};  ///< one after the other
+
+    /// Of calls that are one graph.
+    executable_graph& graph() {
+        graphs.resize(1);
+        return graphs.front();
+    }
 };
 
 /// The calls that a device knows, latest last.
@@ -28,33 +36,23 @@ class known_graphs final : public kept_graphs {
 public:
     static constexpr std::size_t most = 64;
 
-    struct found {
-        known_calls& calls;
-        bool is_new;
-
-        /// Of calls that are one graph.
-        executable_graph& graph() const {
-            calls.graphs.resize(1);
-            return calls.graphs.front();
-        }
-    };
-    found find(const void* name, std::span<const index> sizes) {
+    known_calls& find(const void* name, std::span<const index> sizes) {
         const auto same = std::find_if(known_.begin(), known_.end(), [&](const known_calls& k) {
             return k.name == name && std::equal(sizes.begin(), sizes.end(), k.sizes.begin(), k.sizes.end());
         });
         if (same != known_.end()) {
             known_.splice(known_.end(), known_, same);
-            return {known_.back(), false};
+            return known_.back();
         }
         if (known_.size() == most) known_.pop_front();
-        return {known_.emplace_back(known_calls{name, {sizes.begin(), sizes.end()}}), true};
+        return known_.emplace_back(known_calls{name, {sizes.begin(), sizes.end()}});
     }
     static known_graphs& of(const device& d) {
         auto& mine = d.context_->graphs;
         if (!mine) mine = std::make_shared<known_graphs>();
         return static_cast<known_graphs&>(*mine);
     }
-    /// calls() as one graph: it is started, or nothing of it is.
+    /// calls() as one graph: it is started, or nothing of it is. Without graphs, and where it cannot be captured, it is called.
     template <class Calls>
     static void call_at_once(const device& d, const Calls& calls) {
         d.flush();
@@ -88,13 +86,13 @@ inline constexpr int programs_of_a_graph = 32;
 /// Graphs of a pass, of 4 KB a program. Those that come after them take their places, which what has been started does not see.
 inline constexpr std::size_t graphs_of_a_pass = 16;
 
-/// A pass of tokens one by one, which is graphs unless nothing is known of it. What it calls is written down anew every time, because addresses
+/// A pass of tokens one by one, which is graphs once it has been called. What it calls is written down anew every time, because addresses
 /// change; CUDA takes these over. When the host looks, or takes memory, what has been called so far happens, and the rest is called as it comes.
 class graphs_of_calls final : public called_pass {
 public:
-    graphs_of_calls(const device& d, const known_graphs::found& known)
-        : device_(d), known_(known.calls), memory_(d.allocate(known_.bytes)), bytes_(known_.bytes) {
-        if (!known.is_new && !known_.is_looked_at) graph_.emplace(d);
+    graphs_of_calls(const device& d, known_calls& known)
+        : device_(d), known_(known), memory_(d.allocate(known.bytes)), bytes_(known.bytes) {
+        capture_next();
         device_.context_->pass = this;
     }
     ~graphs_of_calls() {
@@ -116,14 +114,32 @@ public:
         if (!graph_ || programs_++ < programs_of_a_graph) return;
         finish();
         programs_ = 1;
-        graph_.emplace(device_);
+        capture_next();
+    }
+    /// After all calls.
+    void end() {
+        finish();
+        known_.is_loaded = true;
+    }
+    /// After an error, whether all may be called again: it was a capture that failed, with which nothing has happened of what it wrote down. Until
+    /// then the calls are those of before, so that graphs that have been started are captured again and forgotten. The rest is called.
+    bool begins_again() {
+        if (!graph_) return false;
+        known_.is_only_called = true;
+        graph_.reset();
+        happened_ = std::exchange(started_, 0);
+        taken_ = 0;
+        programs_ = 0;
+        capture_next();
+        return true;
     }
 
     void finish() override {
         if (!graph_) return;
         const written_graph calls = graph_->end();
         graph_.reset();
-        const std::size_t place = started_++ % graphs_of_a_pass;
+        const std::size_t number = started_++, place = number % graphs_of_a_pass;
+        if (number < happened_) return;
         known_.graphs.resize(std::max(known_.graphs.size(), place + 1));
         executable_graph& mine = known_.graphs[place];
         mine.become(device_, calls);
@@ -131,7 +147,7 @@ public:
         free_now();
     }
     void look() override {
-        if (graph_) known_.is_looked_at = true;
+        if (graph_) known_.is_only_called = true;
         finish();
     }
     bool frees(void* data) noexcept override {
@@ -146,6 +162,10 @@ public:
 private:
     static constexpr index alignment = 256;
 
+    /// What is called next, where it is known how or has happened.
+    void capture_next() {
+        if ((known_.is_loaded && !known_.is_only_called) || started_ < happened_) graph_.emplace(device_);
+    }
     void free_now() {
         for (void* data : to_free_) (void)cudaFreeAsync(data, device_.stream());
         to_free_.clear();
@@ -156,7 +176,7 @@ private:
     allocation memory_;
     index bytes_, taken_ = 0;
     std::optional<capture> graph_;
-    std::size_t started_ = 0;
+    std::size_t started_ = 0, happened_ = 0;  ///< graphs, and those of before that all was called again
     int programs_ = 0;
     std::vector<void*> to_free_;
 };

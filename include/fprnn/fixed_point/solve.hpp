@@ -102,7 +102,10 @@ void in_chunks(F& f, const Calls& calls) {
     if (f.chunk != 1 || f.unrolled) return calls();
     const auto& [d_in, d_inner, d_state, d_out] = f.size;
     const std::array sizes{f.tokens, f.tile, d_in, d_inner, d_state, d_out};
-    f.on.pass(f.tokens, sizes, [&] { f.on.by_rows(f.tile, calls); });
+    f.on.pass(f.tokens, sizes, [&, memory = f.memory, work = f.work] {
+        f.memory = memory, f.work = work;  // what rules remember on the host, where all is called again
+        f.on.by_rows(f.tile, calls);
+    });
 }
 
 /// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last evaluated, the
