@@ -16,8 +16,8 @@ struct device_options {
     bool tf32 = false;
     /// What happens to a token between two products is one kernel. Without, everything is: to be compared with, and to look for errors.
     bool programs = true;
-    /// An iteration of many tokens is a graph, and the host looks every few of them who is still iterating; a pass of tokens one by one is
-    /// another. Without, everything is called again, and the host looks every time.
+    /// An iteration of many tokens is a graph, a pass of tokens one by one is several, and what an adjoint adds is one, of which all happens or
+    /// nothing. Without, everything is called every time, and an adjoint that fails may have added some of it.
     bool graphs = true;
 };
 

@@ -120,7 +120,8 @@ void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T
               detail::embedding_back_row<T, X>{D, there.data(), there.data() + V + 1, y_bar.data(), table_bar.data()});
 }
 
-/// As fprnn::cross_entropy, logits and logits_bar on the device.
+/// As fprnn::cross_entropy, logits and logits_bar on the device. logits_bar is overwritten before the host has seen the loss, so that an error
+/// may leave it with or without its new numbers.
 template <class T, class X>
 void cross_entropy(std::type_identity_t<view<const X>> logits, view<const std::int32_t> targets, view<X> logits_bar,
                    device& d, cross_entropy_result<T>& result) {

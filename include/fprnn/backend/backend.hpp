@@ -176,7 +176,8 @@ struct sequences_as {};
 ///                                        too, and what it called once may happen again without calling it
 ///     repeat_by_rows(n, running, calls)  the same within by_rows(n, ·), where row i may be done before others begin, and nothing may come in
 ///                                        between
-///     at_once(calls)                     calls(), of which either all happens or, where something throws, nothing
+///     at_once(calls)                     calls(), of which either all happens or, where something throws, nothing; without graphs a
+///                                        device may have done a part
 ///     copy(n, from, to), fill(n, to, value)
 ///     put(n, from, to)                   numbers of the host, which may change when this returns
 ///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes
