@@ -79,7 +79,7 @@ if(EXISTS "${PROJECT_SOURCE_DIR}/cuda")
 endif()
 
 # A project in CUDA. Without a GPU its program says so.
-if(FPRNN_CUDA AND FPRNN_NVCC)
+if(FPRNN_CUDA AND FPRNN_NVCC AND CUDAToolkit_FOUND)
     set(architecture "")
     if(NOT has_gpu)
         set(architecture -DCMAKE_CUDA_ARCHITECTURES=90)  # the project's own is native
@@ -91,5 +91,5 @@ if(FPRNN_CUDA AND FPRNN_NVCC)
     set_tests_properties(consumers.cuda PROPERTIES LABELS "consumers;cuda" TIMEOUT 600 FIXTURES_REQUIRED fprnn_prefix
         RESOURCE_LOCK gpu)
 elseif(FPRNN_CUDA)
-    fprnn_skipped_test(consumers.cuda "consumers;cuda" "nvcc is not found")
+    fprnn_skipped_test(consumers.cuda "consumers;cuda" "nvcc of version 12 or later is not found")
 endif()
