@@ -21,7 +21,7 @@ endif()
 string(STRIP "${CMAKE_MATCH_1}" expected)
 
 set(ENV{LC_ALL} C)
-execute_process(COMMAND ${command} -fdiagnostics-color=never -c "${SOURCE}" -o /dev/null
+execute_process(COMMAND ${command} -c "${SOURCE}" -o /dev/null
                 RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
 
 if(result STREQUAL "0")

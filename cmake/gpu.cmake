@@ -29,6 +29,3 @@ if(with_gpu)
     endif()
     enable_language(CUDA)
 endif()
-
-# A body that calls host code is an error, wherever it would only be a warning.
-set(FPRNN_CUDA_ERRORS "-diag-error=20011,20012,20013,20014,20015")

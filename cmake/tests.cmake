@@ -128,7 +128,8 @@ foreach(source IN LISTS compile_fail_sources)
     # A list does not survive as one argument, so the flags travel after "--".
     add_test(NAME compile_fail.${name}
              COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${source}" -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake"
-                     -- "${CMAKE_CXX_COMPILER}" -std=c++20 "-I${PROJECT_SOURCE_DIR}/tests" ${include_flags})
+                     -- "${CMAKE_CXX_COMPILER}" -std=c++20 -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/tests"
+                     ${include_flags})
     set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail)
 endforeach()
 
@@ -271,5 +272,13 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
                  "${PROJECT_SOURCE_DIR}/cuda" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS}
                  "-I${PROJECT_SOURCE_DIR}/cuda" -isystem "${CUDAToolkit_INCLUDE_DIRS}" ${include_flags})
         set_tests_properties(cuda.headers PROPERTIES LABELS cuda TIMEOUT 600)
+    endif()
+    if(FPRNN_NVCC AND CUDAToolkit_FOUND)
+        # By the headers alone, as without CMake.
+        list(REMOVE_ITEM cuda_flags ${FPRNN_CUDA_ERRORS})
+        add_test(NAME compile_fail.mixer_of_the_host
+                 COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${PROJECT_SOURCE_DIR}/tests/compile_fail/mixer_of_the_host.cu"
+                         -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake" -- "${FPRNN_NVCC}" ${cuda_flags})
+        set_tests_properties(compile_fail.mixer_of_the_host PROPERTIES LABELS "compile_fail;cuda" TIMEOUT 600)
     endif()
 endif()

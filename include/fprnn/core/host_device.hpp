@@ -6,3 +6,9 @@
 #else
 #define FPRNN_BOTH
 #endif
+
+// Where a body of a device calls a function of the host, such as that of a mixer without FPRNN_BOTH, nvcc warns, leaves the call out and
+// succeeds, and the device computes garbage. From here on it is an error, in every source that sees this library.
+#if defined(__NVCC__) && defined(__CUDACC__)
+#pragma nv_diag_error 20011, 20012, 20013, 20014, 20015
+#endif
