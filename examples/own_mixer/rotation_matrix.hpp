@@ -6,14 +6,14 @@
 #include <vector>
 
 //! [dense]
-/// The definition as a matrix, for tests: blocks [cos a, −sin a; sin a, cos a].
+/// The definition as a matrix, for tests: channels k and K + k are turned by [cos a, −sin a; sin a, cos a].
 inline fprnn::tensor<double> rotation_matrix(fprnn::index D, const std::vector<fprnn::tensor<double>>& raw) {
     fprnn::tensor<double> Q({D, D});
-    for (fprnn::index d = 0; d < D; d += 2) {
-        const double a = std::tanh(raw[0][d / 2]) / 2;
-        Q(d, d) = Q(d + 1, d + 1) = std::cos(a);
-        Q(d + 1, d) = std::sin(a);
-        Q(d, d + 1) = -std::sin(a);
+    for (fprnn::index k = 0, K = D / 2; k < K; ++k) {
+        const double a = 2 * std::atan(std::tanh(raw[0][k]) / 4);
+        Q(k, k) = Q(K + k, K + k) = std::cos(a);
+        Q(K + k, k) = std::sin(a);
+        Q(k, K + k) = -std::sin(a);
     }
     return Q;
 }

@@ -10,10 +10,10 @@ using fprnn::index;
 
 /// With two threads a row and two rows at a time.
 template <class Expression>
-void check(Expression expression, double apart) {
+void check(Expression expression, double apart, index d_inner = 7) {
     const host::guarded_devices guard;
     host::threads = {.of_row = 2, .rows = 2, .of_grid = 2};
-    layers::check_expression(expression, apart);
+    layers::check_expression(expression, apart, d_inner);
 }
 
 TEST_CASE("cuda layer: a token without R numbers is iterated row by row, there and back") {
@@ -21,6 +21,9 @@ TEST_CASE("cuda layer: a token without R numbers is iterated row by row, there a
 }
 TEST_CASE("cuda layer: a mixer under a function, a scan and a norm are iterated through the function") {
     check(layers::mixer_under_functions(), 1e-12);
+}
+TEST_CASE("cuda layer: the mixer of the tutorial is equivalent to the CPU's") {
+    check(layers::mixer_of_the_tutorial(), 1e-12, 6);
 }
 TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies") {
     check(layers::product_of_iterate(), 1e-12);

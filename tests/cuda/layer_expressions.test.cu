@@ -13,6 +13,9 @@ TEST_CASE("cuda layer: a token without R numbers is iterated row by row, there a
 TEST_CASE("cuda layer: a mixer under a function, a scan and a norm are iterated through the function") {
     check_expression(mixer_under_functions(), 1e-12);
 }
+TEST_CASE("cuda layer: the mixer of the tutorial is equivalent to the CPU's") {
+    check_expression(mixer_of_the_tutorial(), 1e-12, 6);
+}
 TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies") {
     check_expression(product_of_iterate(), 1e-12);
 }

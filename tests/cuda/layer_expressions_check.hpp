@@ -1,5 +1,6 @@
 #pragma once
 
+#include "../../examples/own_mixer/rotation.hpp"
 #include "layer_check.hpp"
 
 #include <fprnn/models/lstm.hpp>
@@ -19,6 +20,13 @@ inline auto mixer_under_functions() {
     const auto Q = fprnn::householder<2, "Q">(cat(in, shift(prev)));
     const auto lambda = sigmoid(affine<"lambda">(in));
     return fixed_point(layer_norm<"norm">(scan(lambda, tanh(Q * linear<"B">(in) + (I - Q) * prev))));
+}
+/// The mixer of the tutorial, in which channels meet that are other threads'.
+inline auto mixer_of_the_tutorial() {
+    using namespace fprnn::symbols;
+    const auto Q = rotation<3, "Q">(cat(in, shift(prev)));
+    const auto lambda = sigmoid(affine<"lambda">(in));
+    return fixed_point(scan(lambda, (1 - lambda) * (Q * linear<"B">(in) + (I - Q) * prev)));
 }
 inline auto product_of_iterate() {
     using namespace fprnn::symbols;
@@ -79,13 +87,13 @@ inline void check_expanding() {
 }
 
 template <class Expression>
-void check_expression(Expression expression, double apart) {
+void check_expression(Expression expression, double apart, index d_inner = 7) {
     const adjoint exact = fprnn::implicit{.tolerance = 1e-14};
     for (const index C : {index(1), index(2)})
         check_equivalent(expression, {.length = C, .tolerance = 1e-13, .ell_max = 300}, exact, {5, 3, 4}, 6, 3,
                          std::max(apart, most));
     // Sequences that are done at other times, and one that is not.
-    check_equivalent(expression, {.length = 1, .tolerance = 1e-3, .ell_max = 6}, fprnn::one_step{}, {5, 3, 4});
+    check_equivalent(expression, {.length = 1, .tolerance = 1e-3, .ell_max = 6}, fprnn::one_step{}, {5, 3, 4}, d_inner);
 }
 
 }  // namespace layers

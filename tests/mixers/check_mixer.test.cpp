@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <stdexcept>
+#include <type_traits>
 
 namespace {
 
@@ -202,7 +204,7 @@ struct norm_of_two : fprnn::householder_mixer<1> {
     template <class Team, class T>
     static void prepare(index D, const T* const* raw, T* q) {
         base::prepare<Team>(D, raw, q);
-        q[D] *= 3;
+        Team::once([&] { q[D] *= 3; });
     }
     template <class Team, class T>
     static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
@@ -236,6 +238,59 @@ TEST_CASE("check_mixer: norm, definition and compact form are compared where the
     CHECK(laws(check_mixer<wrong_S>()) == names{"compact's U S Uᵀ is I - Q", "compact's S is lower triangular"});
     CHECK_THROWS_WITH_AS(check_mixer<right>({.dense = [](index D, const auto&) { return tensor<double>({D}); }}),
                          "check_mixer: dense must give [2,2], got [2]", argument_error);
+}
+
+/// As if there were one thread.
+struct ignores_its_team : right {
+    template <class Team, class T>
+    static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
+        right::mix_back<fprnn::serial_team<T>>(D, q, out_bar, v_bar, w_bar, scratch);
+    }
+};
+/// Reads a channel that another thread has written.
+template <bool Waits>
+struct looks_at_the_last_channel : right {
+    static index scratch(index D) { return right::scratch(D) + D; }
+    template <class Team, class T>
+    static void mix(index D, const T* q, const T* v, const T* w, T* out, T* scratch) {
+        right::mix<Team>(D, q, v, w, out, scratch);
+        T* seen = scratch + right::scratch(D);
+        Team::each(D, [&](auto lane) { lane.store(seen, lane.load(out)); });
+        if (Waits) Team::once([] {});
+        const T zero = seen[D - 1] - seen[D - 1];
+        Team::each(D, [&](auto lane) { lane.store(out, lane.load(out) + decltype(lane.load(out))(zero)); });
+    }
+};
+struct waits_for_nobody : right {
+    template <class Team, class T>
+    static void prepare(index D, const T* const* raw, T* q) {
+        right::prepare<Team>(D, raw, q);
+        Team::each(1, [](auto) { Team::once([] {}); });
+    }
+};
+struct throws_on_a_thread : right {
+    template <class Team, class T>
+    static void prepare(index D, const T* const* raw, T* q) {
+        right::prepare<Team>(D, raw, q);
+        if constexpr (!std::is_same_v<Team, fprnn::serial_team<T>>)
+            Team::each(1, [](auto) { throw std::runtime_error("no such luck"); });
+    }
+};
+
+TEST_CASE("check_mixer: a mixer has to share its channels among the threads of a team, as a GPU does") {
+    const auto verdict = check_mixer<ignores_its_team>();
+    REQUIRE(laws(verdict) == names{"mix_back gives on several threads what it gives on one"});
+    CHECK(verdict.broken[0].team == "3 threads");
+    CHECK(verdict.broken[0].width == 2);
+    CHECK(check_mixer<ignores_its_team>({.several_threads = false}).ok());
+    CHECK(laws(check_mixer<looks_at_the_last_channel<false>>()) ==
+          names{"mix gives on several threads what it gives on one",
+                "mix gives on several threads what it gives on one, when out is v"});
+    CHECK(check_mixer<looks_at_the_last_channel<true>>().ok());
+    CHECK(laws(check_mixer<waits_for_nobody>()) == names{"all threads come to each sum, max and once"});
+    CHECK(check_mixer<right>().ok());
+    CHECK_THROWS_WITH_AS((check_mixer<throws_on_a_thread, fprnn::serial_team<double>>()), "no such luck",
+                         std::runtime_error);
 }
 
 /// Accepts one width.

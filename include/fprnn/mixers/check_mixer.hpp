@@ -60,6 +60,9 @@ std::string team_name() {
 ///     compact      I − Q = U S Uᵀ with S lower triangular, where M is a compact_mixer
 ///     norm         ‖Q‖₂ ≤ 1, where that is claimed
 ///     all          write what they are given and nothing beside it, read nothing that scratch held before
+///     threads      of mixers that keep the other laws, unless claims.several_threads is false: on a team of three, each with some of the
+///                  channels, they give what they give on one. Loops that do not go through Team are found so, and missing waits,
+///                  but for those that threads happen to do without that begin one after the other
 ///
 /// Returns what is broken, and does not throw because of it. Functions that read where they must not (a null v, say) end the
 /// program as they do anywhere; AddressSanitizer says where. argument_error when M::check refuses one of claims.widths or,
@@ -86,6 +89,11 @@ mixer_verdict check_mixer(const mixer_claims& claims = {}) {
                     .try_all();
         };
         (try_on(std::type_identity<Teams>{}), ...);
+        if (verdict.ok() && claims.several_threads)
+            for (const index D : verdict.widths)
+                detail::mixer_laws(detail::functions_of<M, detail::team_of_turns>("3 threads", D), claims, verdict)
+                    .try_on_threads(detail::mixer_trial(
+                        detail::functions_of<M, serial_team<double>>(detail::team_name<serial_team<double>>(), D)));
         return verdict;
     }
 }

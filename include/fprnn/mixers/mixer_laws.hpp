@@ -3,6 +3,7 @@
 #include <fprnn/core/gradcheck.hpp>
 #include <fprnn/mixers/mixer_trial.hpp>
 #include <fprnn/mixers/mixer_verdict.hpp>
+#include <fprnn/mixers/team_of_turns.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +34,32 @@ public:
             hold(function + " writes nothing beside its arrays", nan, 0, "numbers before or behind one have changed");
     }
 
+    /// On the threads of a team, of which each has some of the channels, functions give what they give on one, `one`.
+    void try_on_threads(mixer_trial one) {
+        trial_.q = one.q;
+        const std::pair<const fenced*, const fenced*> both[] = {{&v_, &w_}, {&v_, nullptr}, {nullptr, &w_}};
+        const std::string same = " gives on several threads what it gives on one";
+        for (const bool backwards : {false, true}) {
+            team_of_turns::backwards = backwards;
+            equal("prepare" + same, trial_.prepare(10), one.prepare());
+            const fenced from = fenced::random(one.m.size, 5);
+            const auto got = trial_.prepare_back(from), expected = one.prepare_back(from);
+            for (std::size_t k = 0; k < got.size(); ++k) equal("prepare_back" + same, got[k], expected[k]);
+            for (const auto& [v, w] : both) {
+                equal("mix" + same, trial_.mix(v, w, 10, nan), one.mix(v, w));
+                equal("mix_back_q" + same, trial_.mix_back_q(v, w, 10, nan), one.mix_back_q(v, w, 10));
+                const auto bars = trial_.mix_back(v, w, 10, nan), bars_of_one = one.mix_back(v, w, 10);
+                equal("mix_back" + same, bars.first, bars_of_one.first);
+                equal("mix_back" + same, bars.second, bars_of_one.second);
+                if (v) equal("mix" + same + ", when out is v", trial_.mix_in_place(*v, w, nan), one.mix(v, w));
+            }
+            if (one.m.rank > 0) equal("compact" + same, trial_.compact(), one.compact());
+        }
+        team_of_turns::backwards = false;
+        hold("all threads come to each sum, max and once", std::exchange(team_of_turns::together, true) ? 0 : nan, 0,
+             "one does not: they are called by all, and not in the body of another");
+    }
+
 private:
     static constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
@@ -48,10 +75,7 @@ private:
         equal("mix of v and w is Q v + (I - Q) w", both, sum(1, Qv, sum(-1, Qw, w_)));
         equal("mix of v and v is v", trial_.mix(&v_, &v_), v_);
         for (const fenced* w : {&w_, static_cast<const fenced*>(nullptr)}) {
-            fenced in_place = v_, scratch(trial_.m.scratch);
-            trial_.m.mix(D_, trial_.q.data(), in_place.data(), w ? w->data() : nullptr, in_place.data(),
-                         scratch.data());
-            equal("mix gives the same bits when out is v", in_place, trial_.mix(&v_, w), 0);
+            equal("mix gives the same bits when out is v", trial_.mix_in_place(v_, w), trial_.mix(&v_, w), 0);
         }
     }
 
@@ -116,8 +140,7 @@ private:
     void compact_form() {
         const index R = trial_.m.rank;
         const fenced &U = trial_.q, Q = trial_.matrix();
-        fenced S(R * R), product(D_ * D_), rest(D_ * D_);
-        trial_.m.compact(D_, U.data(), S.data());
+        fenced S = trial_.compact(), product(D_ * D_), rest(D_ * D_);
         for (index r = 0; r < D_; ++r)
             for (index c = 0; c < D_; ++c) {
                 rest[r * D_ + c] = (r == c) - Q[r * D_ + c];
@@ -152,10 +175,10 @@ private:
         trial_.draw(1, 1);
     }
 
-    void equal(const char* law, const fenced& got, const fenced& expected) {
+    void equal(const std::string& law, const fenced& got, const fenced& expected) {
         equal(law, got, expected, claims_.rounding);
     }
-    void equal(const char* law, const fenced& got, const fenced& expected, double allowed) {
+    void equal(const std::string& law, const fenced& got, const fenced& expected, double allowed) {
         double largest = 1, worst = 0;
         index at = 0;
         for (index i = 0; i < got.size(); ++i) {

@@ -28,6 +28,15 @@ struct mixer_functions {
     void (*compact)(index, const double*, double*);
 };
 
+/// body(), on all threads of a team that has some.
+template <class Team, class Body>
+void run_on(const Body& body) {
+    if constexpr (requires { Team::run(body); })
+        Team::run(body);
+    else
+        body();
+}
+
 template <class M, class Team>
 mixer_functions functions_of(const std::string& team, index D) {
     const auto raw_sizes = M::raw_sizes(D);
@@ -38,24 +47,33 @@ mixer_functions functions_of(const std::string& team, index D) {
         .scratch = M::scratch(D),
         .rank = 0,
         .raw_sizes = {std::begin(raw_sizes), std::end(raw_sizes)},
-        .prepare = [](index d, const double* const* raw, double* q) { M::template prepare<Team>(d, raw, q); },
-        .prepare_back = [](index d, const double* const* raw, const double* q, const double* q_bar,
-                           double* const* raw_bar) { M::template prepare_back<Team>(d, raw, q, q_bar, raw_bar); },
+        .prepare = [](index d, const double* const* raw,
+                      double* q) { run_on<Team>([=] { M::template prepare<Team>(d, raw, q); }); },
+        .prepare_back =
+            [](index d, const double* const* raw, const double* q, const double* q_bar, double* const* raw_bar) {
+                run_on<Team>([=] { M::template prepare_back<Team>(d, raw, q, q_bar, raw_bar); });
+            },
         .mix = [](index d, const double* q, const double* v, const double* w, double* out,
-                  double* scratch) { M::template mix<Team>(d, q, v, w, out, scratch); },
-        .mix_back = [](index d, const double* q, const double* out_bar, double* v_bar, double* w_bar,
-                       double* scratch) { M::template mix_back<Team>(d, q, out_bar, v_bar, w_bar, scratch); },
-        .mix_back_q = [](index d, const double* q, const double* v, const double* w, const double* out_bar,
-                         double* q_bar,
-                         double* scratch) { M::template mix_back_q<Team>(d, q, v, w, out_bar, q_bar, scratch); },
+                  double* scratch) { run_on<Team>([=] { M::template mix<Team>(d, q, v, w, out, scratch); }); },
+        .mix_back =
+            [](index d, const double* q, const double* out_bar, double* v_bar, double* w_bar, double* scratch) {
+                run_on<Team>([=] { M::template mix_back<Team>(d, q, out_bar, v_bar, w_bar, scratch); });
+            },
+        .mix_back_q =
+            [](index d, const double* q, const double* v, const double* w, const double* out_bar, double* q_bar,
+               double* scratch) {
+                run_on<Team>([=] { M::template mix_back_q<Team>(d, q, v, w, out_bar, q_bar, scratch); });
+            },
         .compact = nullptr};
     if constexpr (compact_mixer<M>) {
         f.rank = M::rank;
         f.compact = [](index d, const double* q, double* S) {
-            constexpr auto R = static_cast<std::size_t>(M::rank);
-            small_array<small_array<double, R>, R> rows;
-            M::template compact<Team>(d, q, rows);
-            for (std::size_t i = 0; i < R; ++i) std::copy_n(&rows[i][0], R, S + i * R);
+            run_on<Team>([=] {
+                constexpr auto R = static_cast<std::size_t>(M::rank);
+                small_array<small_array<double, R>, R> rows;
+                M::template compact<Team>(d, q, rows);
+                for (std::size_t i = 0; i < R; ++i) std::copy_n(&rows[i][0], R, S + i * R);
+            });
         };
     }
     return f;
@@ -144,6 +162,18 @@ public:
         stays("mix", out);
         stays("mix", scratch);
         return out;
+    }
+    /// What mix leaves in v, which is out.
+    fenced mix_in_place(fenced v, const fenced* w, double in_scratch = 0) {
+        fenced scratch(m.scratch, in_scratch);
+        m.mix(m.D, q.data(), v.data(), w ? w->data() : nullptr, v.data(), scratch.data());
+        return v;
+    }
+    /// S [R,R]
+    fenced compact() {
+        fenced S(m.rank * m.rank);
+        m.compact(m.D, q.data(), S.data());
+        return S;
     }
     /// v̄ and w̄
     std::pair<fenced, fenced> mix_back(bool v = true, bool w = true, double before = 0, double in_scratch = 0) {
