@@ -27,6 +27,9 @@ class layer {
 public:
     using program = fprnn::program<Root>;
     static_assert(program::size > 0);  // an expression that is no program is refused where its layer is named
+    // What sees nothing of x would be the same sequence for every x, and mostly somebody forgot.
+    static_assert(contains<typename program::nodes, input_node>,
+                  "a layer maps sequences: its expression must contain `in`, as in tanh(linear<\"B\">(in) + f)");
     /// An argument that converts instead of deducing.
     template <class A>
     using same = std::type_identity_t<A>;
