@@ -154,7 +154,7 @@ struct right_on_serial_team_alone : right {
     template <class Team, class T>
     static void prepare(index D, const T* const* raw, T* q) {
         right::prepare<Team>(D, raw, q);
-        Team::each(2 * D, [&](auto lane) {
+        Team::each(D, [&](auto lane) {
             if (std::abs(raw[0][lane.channel]) < T(1e-3)) q[lane.channel] = 0;
             if constexpr (!std::is_same_v<decltype(lane), fprnn::scalar_lane<T>>) q[lane.channel] = -q[lane.channel];
         });
@@ -268,6 +268,13 @@ struct waits_for_nobody : right {
         Team::each(1, [](auto) { Team::once([] {}); });
     }
 };
+struct asks_for_too_many_channels : right {
+    template <class Team, class T>
+    static void prepare(index D, const T* const* raw, T* q) {
+        right::prepare<Team>(D, raw, q);
+        Team::each(2 * D, [](auto) {});
+    }
+};
 struct throws_on_a_thread : right {
     template <class Team, class T>
     static void prepare(index D, const T* const* raw, T* q) {
@@ -288,6 +295,9 @@ TEST_CASE("check_mixer: a mixer has to share its channels among the threads of a
                 "mix gives on several threads what it gives on one, when out is v"});
     CHECK(check_mixer<looks_at_the_last_channel<true>>().ok());
     CHECK(laws(check_mixer<waits_for_nobody>()) == names{"all threads come to each sum, max and once"});
+    const auto asks = check_mixer<asks_for_too_many_channels>();
+    REQUIRE(laws(asks) == names{"a team is asked for at most D channels at a time"});
+    CHECK(asks.broken[0].where == "it is asked for 4");
     CHECK(check_mixer<right>().ok());
     CHECK_THROWS_WITH_AS((check_mixer<throws_on_a_thread, fprnn::serial_team<double>>()), "no such luck",
                          std::runtime_error);

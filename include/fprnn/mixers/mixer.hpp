@@ -24,8 +24,16 @@ namespace fprnn {
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
-/// Channels are read and written in Team::each and Team::sum, and what belongs to no channel is written in Team::once; a mixer
-/// of plain loops is one for the CPU alone.
+/// A team executes them: on a device several threads, each with some of the channels. So that a mixer runs there, too,
+///
+///     FPRNN_BOTH               is said of each of these functions, but for sizes and check, and of what they call. nvcc refuses a layer on
+///                              a device whose mixer is one of the host alone
+///     Team::each, sum, max     go over channels, n ≤ D at a time; in all of them a thread has the same ones of n
+///     Team::once               writes what belongs to no channel
+///     Team::once([] {})        waits, before what another thread has written in this function is read, and before it is overwritten
+///
+/// Everybody waits between two functions, but not between mix_back and mix_back_q. A mixer of plain loops is one for the CPU alone: each
+/// thread goes through all of them, and adjoints add what they add as often as there are threads.
 ///
 /// In an expression it is mixer_node<M, Maps...>, see householder in fprnn/expression/mixers.hpp. check_mixer<M>() in
 /// fprnn/mixers/check_mixer.hpp says whether all of this holds.

@@ -37,6 +37,8 @@ public:
     /// On the threads of a team, of which each has some of the channels, functions give what they give on one, `one`.
     void try_on_threads(mixer_trial one) {
         trial_.q = one.q;
+        team_of_turns::together = true;
+        team_of_turns::most = 0;
         const std::pair<const fenced*, const fenced*> both[] = {{&v_, &w_}, {&v_, nullptr}, {nullptr, &w_}};
         const std::string same = " gives on several threads what it gives on one";
         for (const bool backwards : {false, true}) {
@@ -55,9 +57,11 @@ public:
             }
             if (one.m.rank > 0) equal("compact" + same, trial_.compact(), one.compact());
         }
-        team_of_turns::backwards = false;
-        hold("all threads come to each sum, max and once", std::exchange(team_of_turns::together, true) ? 0 : nan, 0,
+        hold("all threads come to each sum, max and once", team_of_turns::together ? 0 : nan, 0,
              "one does not: they are called by all, and not in the body of another");
+        hold("a team is asked for at most D channels at a time",
+             static_cast<double>(std::max<index>(team_of_turns::most - D_, 0)), 0,
+             "it is asked for " + std::to_string(team_of_turns::most));
     }
 
 private:

@@ -115,14 +115,23 @@ struct team_of_turns {
     static constexpr int size = 3;
     static inline thread_local bool backwards = false;  ///< the last rank begins
     static inline thread_local bool together = true;    ///< in all runs so far, all have come to each sum, max and once
+    static inline thread_local index most = 0;          ///< channels that it was asked for in all runs so far
 
     template <class Body>
     static void run(const Body& body) {
-        together = turns::take(size, backwards, body) && together;
+        index asked_for = most;
+        together = turns::take(size, backwards,
+                               [&] {
+                                   body();
+                                   asked_for = std::max(asked_for, most);
+                               }) &&
+                   together;
+        most = asked_for;
     }
 
     template <class Body>
     static void each(index channels, Body&& body) {
+        most = std::max(most, channels);
         for (index i = turns::rank(); i < channels; i += size) body(scalar_lane<double>{i});
     }
     template <std::size_t K, class Body>
