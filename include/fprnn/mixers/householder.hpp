@@ -19,6 +19,7 @@ namespace fprnn {
 template <int R, int Scale = 1>
 struct householder_mixer {
     static constexpr int rank = R;
+    static constexpr bool holds = true;
     static_assert(R >= 1, "householder<R>: R must be at least 1");
     static_assert(Scale == 1 || Scale == 2, "householder<R>: reflection_scale is 1 (paper) or 2 (the authors' code)");
 

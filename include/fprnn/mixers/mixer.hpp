@@ -30,6 +30,8 @@ namespace fprnn {
 ///                              a device whose mixer is one of the host alone
 ///     Team::each, sum, max     go over channels, n ≤ D at a time; in all of them a thread has the same ones of n
 ///     Team::once               writes what belongs to no channel
+///     held, room               of fprnn/backend/backend.hpp say which rows they read more than once; one that calls them has M::holds = true, so
+///                              that these are registers
 ///     Team::once([] {})        waits, before what another thread has written in this function is read, and before it is overwritten
 ///
 /// Everybody waits between two functions, but not between mix_back and mix_back_q. A mixer of plain loops is one for the CPU alone: each
@@ -51,6 +53,13 @@ concept mixer = requires(index D, double* p, const double* c, const double* cons
 
 template <class M>
 inline constexpr bool is_mixer = mixer<M>;  // a concept in a static_assert would list all that it requires
+
+/// Whether its functions hold rows.
+template <class M>
+inline constexpr bool mixer_holds_rows = false;
+template <class M>
+    requires(M::holds)
+inline constexpr bool mixer_holds_rows<M> = true;
 
 /// A mixer whose I − Q has low rank, I − Q = U S Uᵀ with S lower triangular: U is the first `rank` rows of D numbers of the
 /// prepared form, and

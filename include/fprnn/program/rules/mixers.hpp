@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/error.hpp>
+#include <fprnn/mixers/mixer.hpp>
 #include <fprnn/program/frame.hpp>
 
 #include <algorithm>
@@ -17,7 +18,7 @@ namespace body {
 
 template <class M, std::size_t K, class T>
 struct prepare {
-    static constexpr bool holds = true;
+    static constexpr bool holds = mixer_holds_rows<M>;
     index channels;
     small_array<strided<const T>, K> raw;
     strided<T> q;
@@ -31,7 +32,7 @@ struct prepare {
 
 template <class M, std::size_t K, class T>
 struct prepare_back {
-    static constexpr bool holds = true;
+    static constexpr bool holds = mixer_holds_rows<M>;
     index channels;
     small_array<strided<const T>, K> raw;
     strided<const T> q, q_bar;
@@ -47,7 +48,7 @@ struct prepare_back {
 
 template <class M, class T>
 struct mix {
-    static constexpr bool holds = true;
+    static constexpr bool holds = mixer_holds_rows<M>;
     index channels;
     strided<const T> q, v, w;
     strided<T> out, scratch;
@@ -61,7 +62,7 @@ struct mix {
 /// q̄ as well, where it is asked for.
 template <class M, class T>
 struct mix_back {
-    static constexpr bool holds = true;
+    static constexpr bool holds = mixer_holds_rows<M>;
     index channels;
     strided<const T> q, v, w, out_bar;
     receiver<T> v_bar, w_bar;
