@@ -51,25 +51,28 @@ struct mixing {
     using mixer = fprnn::householder_mixer<R>;
     cuda::tensor<float> q, v, w, out, v_bar, w_bar, q_bar;
 
+    /// As in layers every row of q begins a cache line.
+    static index width(index D) { return (mixer::size(D) + 15) / 16 * 16; }
+
     mixing(const cuda::device& d, const tensor<float>& host_v, const tensor<float>& host_w)
-        : q(d, {host_v.shape()[0], mixer::size(host_v.shape()[1])}),
+        : q(d, {host_v.shape()[0], width(host_v.shape()[1])}),
           v(copy(d, host_v)),
           w(copy(d, host_w)),
           out(d, host_v.shape()),
           v_bar(d, host_v.shape()),
           w_bar(d, host_v.shape()),
           q_bar(d, q.shape()) {
-        for (auto* x : {&v_bar, &w_bar, &q_bar}) x->clear();
+        for (auto* x : {&q, &v_bar, &w_bar, &q_bar}) x->clear();
     }
     void prepare(const cuda::device& d, const cuda::tensor<float>& u, const cuda::tensor<float>& a) {
         const index D = v.shape()[1];
         d.rows<float>(v.shape()[0], fprnn::body::prepare<mixer, 2, float>{
-                                        D, {{{u.data(), R * D}, {a.data(), R}}}, {q.data(), mixer::size(D)}});
+                                        D, {{{u.data(), R * D}, {a.data(), R}}}, {q.data(), width(D)}});
     }
     void apply(const cuda::device& d, cuda::tensor<float>& scratch) {
         const index D = v.shape()[1];
         d.rows<float>(v.shape()[0], fprnn::body::mix<mixer, float>{D,
-                                                                   {q.data(), mixer::size(D)},
+                                                                   {q.data(), width(D)},
                                                                    {v.data(), D},
                                                                    {w.data(), D},
                                                                    {out.data(), D},
@@ -79,13 +82,13 @@ struct mixing {
     void vjp(const cuda::device& d, cuda::tensor<float>& scratch) {
         const index D = v.shape()[1];
         d.rows<float>(v.shape()[0], fprnn::body::mix_back<mixer, float>{D,
-                                                                        {q.data(), mixer::size(D)},
+                                                                        {q.data(), width(D)},
                                                                         {v.data(), D},
                                                                         {w.data(), D},
                                                                         {out.data(), D},
                                                                         {{v_bar.data(), D}},
                                                                         {{w_bar.data(), D}},
-                                                                        {q_bar.data(), mixer::size(D)},
+                                                                        {q_bar.data(), width(D)},
                                                                         {scratch.data(), mixer::scratch(D)}});
     }
 
@@ -94,8 +97,8 @@ struct mixing {
         using team = fprnn::reference::team<float>;
         const index D = v.shape()[1];
         const auto host_v = ends(v), host_w = ends(w);
-        tensor<float> host_q({2, mixer::size(D)}), host_out({2, D}), v_back({2, D}), w_back({2, D}),
-            q_back({2, mixer::size(D)}), scratch({mixer::scratch(D)});
+        tensor<float> host_q({2, width(D)}), host_out({2, D}), v_back({2, D}), w_back({2, D}), q_back({2, width(D)}),
+            scratch({mixer::scratch(D)});
         for (const index r : {0, 1}) {
             const float* raw[] = {&raw_u(r, 0), &raw_a(r, 0)};
             mixer::template prepare<team, float>(D, raw, &host_q(r, 0));
