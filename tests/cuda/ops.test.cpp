@@ -6,7 +6,7 @@
 
 #include <ops/checks.hpp>
 
-#include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -84,45 +84,104 @@ TEST_CASE("cuda ops: shapes and tensors that lie elsewhere are named") {
                          argument_error);
 }
 
-TEST_CASE("cuda ops: what an adjoint adds to is what it was, whichever of its calls fails, also the first time") {
+/// What adjoints read, and what they add to.
+struct arguments {
+    cuda::tensor<double> x, y_bar, out_bar, W, w, row, delta, omega, b, c, H;
+    cuda::tensor<double> x_bar, W_bar, b_bar, w_bar, bias_bar, row_bar;
+    cuda::scan_cotangents<double> scan;
+    cuda::selective_scan_cotangents<double> selective_scan;
+    tensor<std::int32_t> tokens{{2, 3}, {3, 0, 1, 3, 2, 3}};
+
+    explicit arguments(const cuda::device& gpu) {
+        std::uint64_t stream = 0;
+        const auto number = [&](const shape& s, double deviation = 1, double mean = 0) {
+            return gpu.copy(gpu::random<double>(s, ++stream, deviation, mean));
+        };
+        const shape s{2, 3, 4}, n{2, 3, 2}, state{2, 2, 4};
+        x = number(s), y_bar = number(s), out_bar = number({2, 3, 5}), W = number({5, 4}), w = number({4});
+        row = number({2, 4}), delta = number(s, 0.1, 0.5), omega = number({2, 4}), b = number(n), c = number(n);
+        H = number(state);
+        x_bar = number(s), W_bar = number({5, 4}), b_bar = number({5}), w_bar = number({4}), bias_bar = number({4});
+        row_bar = number({2, 4});
+        scan.lambda = number(s), scan.u = number(s), scan.carry = number({2, 4});
+        auto& of = selective_scan;
+        of.delta = number(s), of.omega = number({2, 4}), of.b = number(n), of.c = number(n), of.u = number(s);
+        of.H = number(state);
+    }
+    /// All that is added to, one after the other.
+    std::vector<double> written() const {
+        std::vector<double> all;
+        const auto& of = selective_scan;
+        for (const auto* bar : {&x_bar, &W_bar, &b_bar, &w_bar, &bias_bar, &row_bar, &scan.lambda, &scan.u, &scan.carry,
+                                &of.delta, &of.omega, &of.b, &of.c, &of.u, &of.H}) {
+            const auto here = copy_to_host(*bar);
+            all.insert(all.end(), here.begin(), here.end());
+        }
+        return all;
+    }
+};
+
+TEST_CASE("cuda ops: an adjoint adds all or nothing, whichever of its calls fails, also the first time") {
     const host::guarded_devices guard;
-    const auto x = gpu::random<double>({2, 3, 4}, 1), y_bar = gpu::random<double>({2, 3, 5}, 2);
-    const auto W = gpu::random<double>({5, 4}, 3), w = gpu::random<double>({4}, 4), b = gpu::random<double>({5}, 5);
-    struct arguments {
-        cuda::tensor<double> x, y_bar, W, w;
-    };
-    const auto failing_calls = [&](const auto& back) {
-        int half_written = 0;
-        for (int n = 0;; ++n) {
+    const auto check = [](const char* name, const auto& back) {
+        INFO(name);
+        const auto call = [&](int failing, std::vector<double>& before, std::vector<double>& after) {
             cuda::device gpu;
-            std::vector<cuda::tensor<double>> bars;
-            for (const auto& bar : {x, W, b, w, w}) bars.push_back(gpu.copy(bar));
-            const arguments there{gpu.copy(x), gpu.copy(y_bar), gpu.copy(W), gpu.copy(w)};
+            arguments of(gpu);
+            before = of.written();
             fake::state.calls = 0;
-            fake::state.failing = n;
+            fake::state.failing = failing;
             fake::state.is_called_again = false;
             bool fails = false;
             try {
-                back(gpu, there, bars);
+                back(of, gpu);
             } catch (const cuda::error&) {
                 fails = true;
             }
             fake::state.failing = std::numeric_limits<int>::max();
-            if (fake::state.is_called_again) continue;
-            if (!fails) {
-                CHECK(half_written == 0);
-                return n;
-            }
-            std::size_t i = 0;
-            for (const auto& bar : {x, W, b, w, w}) half_written += !checks::same_bits(copy_to_host(bars[i++]), bar);
+            after = of.written();
+            return !fails;
+        };
+        std::vector<double> before, all, after;
+        REQUIRE(call(std::numeric_limits<int>::max(), before, all));
+        CHECK(all != before);
+        int n = 0, half_written = 0;
+        for (;; ++n) {
+            const bool succeeds = call(n, before, after);
+            half_written += after != all && (succeeds || after != before);
+            if (succeeds && !fake::state.is_called_again) break;
         }
+        CHECK(n > 0);
+        CHECK(half_written == 0);
+        return n;
     };
-    CHECK(failing_calls([](cuda::device& gpu, const arguments& of, auto& bars) {
-              fprnn::linear_back(of.x, of.W, of.y_bar, bars[0], bars[1], bars[2], gpu);
+    using of_all = arguments&;
+    using device = cuda::device&;
+    check("sigmoid", [](of_all of, device gpu) { fprnn::sigmoid_back(of.x, of.y_bar, of.x_bar, gpu); });
+    check("silu", [](of_all of, device gpu) { fprnn::silu_back(of.x, of.y_bar, of.x_bar, gpu); });
+    check("softplus", [](of_all of, device gpu) { fprnn::softplus_back(of.x, of.y_bar, of.x_bar, gpu); });
+    check("exp", [](of_all of, device gpu) { fprnn::exp_back(of.x, of.y_bar, of.x_bar, gpu); });
+    check("tanh", [](of_all of, device gpu) { fprnn::tanh_back(of.x, of.y_bar, of.x_bar, gpu); });
+    check("l2_normalise", [](of_all of, device gpu) { fprnn::l2_normalise_back(of.x, of.y_bar, of.x_bar, gpu); });
+    check("rms_norm",
+          [](of_all of, device gpu) { fprnn::rms_norm_back(of.x, of.w, of.y_bar, of.x_bar, of.w_bar, gpu); });
+    CHECK(check("layer_norm", [](of_all of, device gpu) {
+              fprnn::layer_norm_back(of.x, of.w, of.y_bar, of.x_bar, of.w_bar, of.bias_bar, gpu);
           }) > 8);
-    CHECK(failing_calls([](cuda::device& gpu, const arguments& of, auto& bars) {
-              fprnn::layer_norm_back(of.x, of.w, of.x, bars[0], bars[3], bars[4], gpu);
+    CHECK(check("linear", [](of_all of, device gpu) {
+              fprnn::linear_back(of.x, of.W, of.out_bar, of.x_bar, of.W_bar, of.b_bar, gpu);
           }) > 8);
+    check("shift", [](of_all of, device gpu) { fprnn::shift_back(of.y_bar, of.row, of.x_bar, of.row_bar, gpu); });
+    check("embedding", [](of_all of, device gpu) { fprnn::embedding_back(of.tokens, of.y_bar, of.W_bar, gpu); });
+    check("cross_entropy", [](of_all of, device gpu) { (void)fprnn::cross_entropy(of.x, of.tokens, of.x_bar, gpu); });
+    check("cross_entropy, its adjoint",
+          [](of_all of, device gpu) { fprnn::cross_entropy_back(of.x, of.tokens, 0.5, of.x_bar, gpu); });
+    check("scan", [](of_all of, device gpu) {
+        fprnn::scan_back(of.delta, of.x, of.row, of.y_bar, of.row, of.scan, fprnn::direction::forward, gpu);
+    });
+    check("selective_scan", [](of_all of, device gpu) {
+        fprnn::selective_scan_back(of.delta, of.omega, of.b, of.c, of.x, of.H, of.y_bar, of.H, of.selective_scan, gpu);
+    });
 }
 
 TEST_CASE("cuda ops: what cannot be written down is called") {

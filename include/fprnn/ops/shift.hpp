@@ -67,14 +67,16 @@ void shift_back(const A& y_bar, reads<A> carry_out_bar, writes<A> x_bar, writes<
     detail::require_here(backend, "shift_back", detail::named{"y_bar", y_bar},
                          detail::named{"carry_out_bar", carry_out_bar}, detail::named{"x_bar", x_bar},
                          detail::named{"carry_bar", carry_bar});
-    if (!y_bar.empty())
-        detail::each_row<T>(
-            backend, B * tokens,
-            body::neighbour<T, true, true>{D, tokens, y_bar.data(), carry_out_bar.data(), x_bar.data()});
     const strided<const T> first =
         tokens ? strided<const T>{y_bar.data(), tokens * D} : strided<const T>{carry_out_bar.data(), D};
-    if (!carry_bar.empty() && first.data)
-        detail::each_row<T>(backend, B, body::add_rows<T>{D, first, {{carry_bar.data(), D}}});
+    backend.at_once([&] {
+        if (!y_bar.empty())
+            detail::each_row<T>(
+                backend, B * tokens,
+                body::neighbour<T, true, true>{D, tokens, y_bar.data(), carry_out_bar.data(), x_bar.data()});
+        if (!carry_bar.empty() && first.data)
+            detail::each_row<T>(backend, B, body::add_rows<T>{D, first, {{carry_bar.data(), D}}});
+    });
 }
 
 }  // namespace fprnn
