@@ -3,6 +3,7 @@
 
 #include "host_scan.hpp"
 #include "random.hpp"
+#include "scan_bf16_check.hpp"
 
 #include <ops/checks.hpp>
 
@@ -63,6 +64,14 @@ TEST_CASE("cuda scan: the operation is equivalent to the host's, and leaves no m
     check_equivalent<std::complex<float>>({2, 5, 3}, direction::reversed, true);
     check_equivalent<std::complex<double>>({1, 20, 33}, direction::forward, true);
     check_equivalent<std::complex<double>>({2, 70, 1}, direction::reversed, false);
+    CHECK(fake::state.memory.empty());
+}
+
+TEST_CASE("cuda scan: bf16 is added up in float and rounded once, there and back") {
+    fake::state = {};
+    bf16_scans::check({2, 5, 3}, direction::forward, true);
+    bf16_scans::check({1, 70, 33}, direction::reversed, true);
+    bf16_scans::check({1, 300, 2}, direction::forward, false);
     CHECK(fake::state.memory.empty());
 }
 

@@ -2,6 +2,8 @@
 
 #include <fprnn/cuda/scan.cuh>
 
+#include "scan_bf16_check.hpp"
+
 #include <cmath>
 #include <complex>
 #include <cstring>
@@ -147,21 +149,9 @@ TEST_CASE("cuda scan: every run has the same bits") {
     }
 }
 
-TEST_CASE("cuda scan: bf16 is added up in float") {
-    const shape s{2, 1000, 40};
-    tensor<float> lambda = random<float>(s, 1, 0.1, 0.9), u = random<float>(s, 2);
-    tensor<__nv_bfloat16> short_lambda(s), short_u(s);
-    for (index i = 0; i < u.size(); ++i) {
-        short_lambda[i] = __float2bfloat16(lambda[i]), short_u[i] = __float2bfloat16(u[i]);
-        lambda[i] = __bfloat162float(short_lambda[i]), u[i] = __bfloat162float(short_u[i]);
-    }
-    const cuda::device gpu;
-    const auto h = cuda::copy_to_host(cuda::scan(copy(gpu, short_lambda), copy(gpu, short_u)));
-    const auto expected = fprnn::scan(lambda, u);
-    bool right = true;
-    for (index i = 0; i < h.size(); ++i)
-        right = right && std::abs(__bfloat162float(h[i]) - expected[i]) <= 0.004f * std::abs(expected[i]) + 1e-4f;
-    CHECK(right);
+TEST_CASE("cuda scan: bf16 is added up in float and rounded once, there and back") {
+    for (direction d : both)
+        for (bool carries : {false, true}) bf16_scans::check({2, 1000, 40}, d, carries);
 }
 
 TEST_CASE("cuda scan: mistakes are refused, and the device goes on") {
