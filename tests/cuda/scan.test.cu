@@ -10,6 +10,9 @@
 #include <limits>
 #include <string>
 
+// Not in an anonymous namespace: doctest nests another one within, and nvcc's stub cannot tell them apart.
+__global__ void write_one(int* x) { *x = 1; }
+
 namespace {
 
 using fprnn::argument_error;
@@ -210,6 +213,26 @@ TEST_CASE("cuda launch: a block that is too large is an error with its size, and
         CHECK(std::string(e.what()).find("scan: cudaLaunchKernelEx" + sizes) == 0);
     }
     CHECK(near(p.value(), p.h, p.h));
+}
+
+/// CUDA takes the number's lower 32 bits.
+TEST_CASE("cuda launch: more blocks than a grid may have are an error with their number, and none of them runs") {
+    const cuda::device gpu;
+    auto x = copy(gpu, tensor<int>({1}));
+    for (const index blocks : {index(1) << 31, (index(1) << 32) + 1}) {
+        const std::string call = "one: cudaLaunchKernelEx(" + std::to_string(blocks) +
+                                 " blocks of 1 threads, 0 bytes of shared memory), at most 2147483647 blocks: ";
+        try {
+            cuda::launch(gpu, "one", write_one, blocks, {1, 0}, x.data());
+            FAIL("they were taken");
+        } catch (const cuda::error& e) {
+            CHECK(e.code() == cudaErrorInvalidConfiguration);
+            CHECK(std::string(e.what()).find(call) == 0);
+        }
+    }
+    CHECK(cuda::copy_to_host(x)[0] == 0);
+    cuda::launch(gpu, "one", write_one, 1, {1, 0}, x.data());
+    CHECK(cuda::copy_to_host(x)[0] == 1);
 }
 
 }  // namespace

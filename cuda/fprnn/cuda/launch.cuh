@@ -31,7 +31,8 @@ index resident_blocks(const device& d, const char* name, void (*kernel)(P...), b
     return index(blocks) * d.multiprocessors();
 }
 
-/// Calls a kernel. Errors: what CUDA says of the launch; what happens while the kernel runs is an error of a later call.
+/// Calls a kernel. Errors: more blocks than a grid may have; what CUDA says of the launch. What happens while the kernel runs
+/// is an error of a later call.
 template <class... P>
 void launch(const device& d, const char* name, void (*kernel)(P...), index blocks, block_size size,
             std::type_identity_t<P>... arguments) {
@@ -40,7 +41,9 @@ void launch(const device& d, const char* name, void (*kernel)(P...), index block
                std::to_string(size.threads) + " threads, " + std::to_string(size.shared_bytes) +
                " bytes of shared memory)";
     };
-    if (blocks > std::numeric_limits<int>::max()) throw error(cudaErrorInvalidConfiguration, call());
+    constexpr index most = std::numeric_limits<int>::max();
+    if (blocks > most)
+        throw error(cudaErrorInvalidConfiguration, call() + ", at most " + std::to_string(most) + " blocks");
     const detail::current_gpu current(d.gpu());
     cudaLaunchConfig_t configuration{};
     configuration.gridDim = dim3(static_cast<unsigned>(blocks));
