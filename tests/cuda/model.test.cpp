@@ -121,7 +121,7 @@ TEST_CASE("cuda model: a table receives from its tokens in their order, from non
         auto got = gpu.copy(expected);
         const auto there = gpu.copy(y_bar);
         fprnn::embedding_back(of.view(), y_bar, expected.view());
-        cuda::embedding_back(of.view(), there.view(), got.view(), gpu);
+        fprnn::embedding_back(of.view(), there, got, gpu);
         CHECK(checks::same_bits(cuda::copy_to_host(got), expected));
     }
 }
@@ -141,7 +141,7 @@ TEST_CASE("cuda model: the loss leaves out what is not counted, on several threa
         const auto x = gpu.copy(logits);
         cuda::tensor<double> bar(gpu, {2, 3, 5});
         fprnn::cross_entropy_result<double> got;
-        cross_entropy(x.view(), targets.view(), bar.view(), gpu, got);
+        fprnn::cross_entropy(x, targets.view(), bar, gpu, got);
         CHECK(got.loss == expected.loss);
         CHECK(got.tokens == 4);
         CHECK(got.answers == expected.answers);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <vector>
 
 namespace {
@@ -76,7 +77,14 @@ TEST_CASE("cuda ops: shapes and tensors that lie elsewhere are named") {
     refused("shift: x", [&] { (void)fprnn::shift(far, {}, gpu); });
     refused("shift_back: x_bar", [&] { fprnn::shift_back(x, {}, far_bar, {}, gpu); });
     refused("embedding: table", [&] { (void)fprnn::embedding(W, tokens, other); });
+    refused("embedding: y", [&] { fprnn::embedding(W, tokens, far_bar, gpu); });
+    refused("embedding_back: y_bar", [&] { fprnn::embedding_back(tokens, far, w_bar, gpu); });
+    refused("embedding_back: table_bar", [&] { fprnn::embedding_back(tokens, x, far_bar, gpu); });
     refused("cross_entropy: logits", [&] { (void)fprnn::cross_entropy(far, tokens, {}, gpu); });
+    refused("cross_entropy: logits_bar", [&] {
+        fprnn::cross_entropy_result<float> result;
+        fprnn::cross_entropy(x, tokens, far_bar, gpu, result);
+    });
     refused("cross_entropy_back: logits_bar", [&] { fprnn::cross_entropy_back(x, tokens, 1.0f, far_bar, gpu); });
     refused("scan: lambda", [&] { (void)fprnn::scan(far, far, {}, fprnn::direction::forward, gpu); });
     CHECK_THROWS_WITH_AS((void)fprnn::linear(x, w, {}, gpu), "linear: W must be [n,k], got [3]", argument_error);
@@ -123,7 +131,7 @@ struct arguments {
 
 TEST_CASE("cuda ops: an adjoint adds all or nothing, whichever of its calls fails, also the first time") {
     const host::guarded_devices guard;
-    const auto check = [](const char* name, const auto& back) {
+    const auto check = [](const std::string& name, const auto& back) {
         INFO(name);
         const auto call = [&](int failing, std::vector<double>& before, std::vector<double>& after) {
             cuda::device gpu;

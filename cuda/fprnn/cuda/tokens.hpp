@@ -90,58 +90,51 @@ struct cross_entropy_row {
 };
 
 }  // namespace detail
-
-/// As fprnn::embedding: y[b,t] = table[tokens[b,t]], table and y on the device; y may be stored as what is computed in T.
-template <class T, class X>
-void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, device& d) {
-    fprnn::detail::require_rank("embedding", "table", table.shape(), 2, "[V,D]");
-    const index V = table.shape()[0], D = table.shape()[1];
-    fprnn::detail::require_tokens("embedding", tokens, V);
-    fprnn::detail::require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-    auto there = fprnn::detail::bring(d, tokens);
-    d.rows<T>(tokens.size(), detail::embedding_row<T, X>{D, table.data(), there.data(), y.data()});
-}
-
-/// As fprnn::embedding_back. The host says which tokens a row of the table stood for.
-template <class T, class X>
-void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, device& d) {
-    fprnn::detail::require_rank("embedding_back", "table_bar", table_bar.shape(), 2, "[V,D]");
-    const index V = table_bar.shape()[0], D = table_bar.shape()[1];
-    fprnn::detail::require_tokens("embedding_back", tokens, V);
-    fprnn::detail::require_shape("embedding_back", "y_bar", y_bar.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-    fprnn::tensor<index> lists({V + 1 + tokens.size()});  // where a row's positions begin, and all positions
-    index *first = lists.data(), *places = first + V + 1;
-    for (const std::int32_t v : tokens) ++first[v + 1];
-    std::partial_sum(first, places, first);
-    std::vector<index> next(first, places);
-    for (index i = 0; i < tokens.size(); ++i) places[next[static_cast<std::size_t>(tokens[i])]++] = i;
-    auto there = fprnn::detail::bring(d, std::as_const(lists).view());
-    d.rows<T>(V,
-              detail::embedding_back_row<T, X>{D, there.data(), there.data() + V + 1, y_bar.data(), table_bar.data()});
-}
-
-/// As fprnn::cross_entropy, logits and logits_bar on the device. logits_bar is overwritten before the host has seen the loss, so that an error
-/// may leave it with or without its new numbers.
-template <class T, class X>
-void cross_entropy(std::type_identity_t<view<const X>> logits, view<const std::int32_t> targets, view<X> logits_bar,
-                   device& d, cross_entropy_result<T>& result) {
-    result.loss = 0;
-    result.tokens = fprnn::detail::require_targets("cross_entropy", logits, targets);
-    fprnn::detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
-    const index B = logits.shape()[0], tokens = logits.shape()[1], n = B * tokens;
-    auto there = fprnn::detail::bring(d, targets);
-    detail::numbers<double> loss(d, n);
-    detail::numbers<answer> answers(d, n);
-    const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
-    d.rows<T>(n, detail::cross_entropy_row<T, X>{logits.shape()[2], logits.data(), there.data(), scale,
-                                                 logits_bar.data(), loss.data(), answers.data()});
-    const auto nats = d.seen(n, static_cast<const double*>(loss.data()));
-    const auto said = d.seen(n, static_cast<const answer*>(answers.data()));
-    result.answers.assign(said.begin(), said.end());
-    result.sequences.assign(static_cast<std::size_t>(B), 0);
-    for (index i = 0; i < n; ++i) result.sequences[static_cast<std::size_t>(i / tokens)] += nats[i];
-    for (double l : result.sequences) result.loss += l;
-    if (result.tokens) result.loss /= static_cast<double>(result.tokens);
-}
-
 }  // namespace fprnn::cuda
+
+namespace fprnn::detail {
+
+template <>
+struct tokens_there<cuda::device> {
+    using device = cuda::device;
+
+    template <class T, class X>
+    static void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, device& d) {
+        auto there = bring(d, tokens);
+        d.rows<T>(tokens.size(),
+                  cuda::detail::embedding_row<T, X>{table.shape()[1], table.data(), there.data(), y.data()});
+    }
+
+    /// The host says which tokens a row of the table stood for.
+    template <class T, class X>
+    static void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, device& d) {
+        const index V = table_bar.shape()[0], D = table_bar.shape()[1];
+        fprnn::tensor<index> lists({V + 1 + tokens.size()});  // where a row's positions begin, and all positions
+        index *first = lists.data(), *places = first + V + 1;
+        for (const std::int32_t v : tokens) ++first[v + 1];
+        std::partial_sum(first, places, first);
+        std::vector<index> next(first, places);
+        for (index i = 0; i < tokens.size(); ++i) places[next[static_cast<std::size_t>(tokens[i])]++] = i;
+        auto there = bring(d, std::as_const(lists).view());
+        d.rows<T>(V, cuda::detail::embedding_back_row<T, X>{D, there.data(), there.data() + V + 1, y_bar.data(),
+                                                            table_bar.data()});
+    }
+
+    /// logits_bar is overwritten before the host has seen the loss, so that an error may leave it with or without its new numbers.
+    template <class T, class X>
+    static void cross_entropy(view<const X> logits, view<const std::int32_t> targets, T scale, view<X> logits_bar,
+                              device& d, cross_entropy_result<T>& result) {
+        const index tokens = logits.shape()[1], n = targets.size();
+        auto there = bring(d, targets);
+        cuda::detail::numbers<double> loss(d, n);
+        cuda::detail::numbers<answer> answers(d, n);
+        d.rows<T>(n, cuda::detail::cross_entropy_row<T, X>{logits.shape()[2], logits.data(), there.data(), scale,
+                                                           logits_bar.data(), loss.data(), answers.data()});
+        const auto nats = d.seen(n, static_cast<const double*>(loss.data()));
+        const auto said = d.seen(n, static_cast<const answer*>(answers.data()));
+        std::copy(said.begin(), said.end(), result.answers.begin());
+        for (index i = 0; i < n; ++i) result.sequences[static_cast<std::size_t>(i / tokens)] += nats[i];
+    }
+};
+
+}  // namespace fprnn::detail

@@ -49,10 +49,10 @@ variable embedding(tape<T, Backend, X>& t, const std::string& table, view<const 
     kept.offset = rows.data() - t.parameters().data();
     kept.rows = rows.shape();
     auto y = t.make({tokens.shape()[0], tokens.shape()[1], rows.shape().back()});
-    embedding(t.parameters_there()(rows), tokens, y.view(), t.backend());
+    detail::embedding(t.parameters_there()(rows), tokens, y.view(), t.backend());
     return t.record(std::move(y), [&kept](tape<T, Backend, X>& tp, variable self) {
-        embedding_back({kept.tokens.data(), kept.extents}, std::as_const(tp.bar(self)).view(),
-                       view<T>(tp.parameter_bar_data() + kept.offset, kept.rows), tp.backend());
+        detail::embedding_back({kept.tokens.data(), kept.extents}, std::as_const(tp.bar(self)).view(),
+                               view<T>(tp.parameter_bar_data() + kept.offset, kept.rows), tp.backend());
     });
 }
 
@@ -63,7 +63,7 @@ variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::
     auto& kept = t.template keep<detail::cross_entropy_record<T, typename tape<T, Backend, X>::array>>();
     t.backend().assign(kept.logits_bar, t.value(logits).shape());
     cross_entropy_result<T>& r = result ? *result : kept.unobserved;
-    cross_entropy(t.value(logits).view(), targets, kept.logits_bar.view(), t.backend(), r);
+    detail::cross_entropy(t.value(logits).view(), targets, kept.logits_bar.view(), t.backend(), r);
     auto loss = t.make({1});
     t.backend().fill(1, loss.data(), static_cast<X>(static_cast<T>(r.loss)));
     return t.record(std::move(loss), [&kept, logits](tape<T, Backend, X>& tp, variable self) {

@@ -129,7 +129,7 @@ public:
         detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
         array_of<X, Backend> x;
         backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
-        embedding(there(table), tokens, x.view(), backend);
+        detail::embedding(there(table), tokens, x.view(), backend);
         const shape expected{x.shape()[0], layer<Block>::carry_width(block_dims())};
         for (const Tensor& c : carry.blocks)  // here, because the layer takes one without numbers for none
             require(c.shape() == expected, "sequence_model", [&] {

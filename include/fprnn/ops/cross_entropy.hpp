@@ -76,6 +76,44 @@ FPRNN_BOTH void softmax_slope(index V, const X* x, softmax_row<T> m, std::int32_
     Team::once([&] { bar[target] = static_cast<X>(static_cast<T>(bar[target]) - scale); });
 }
 
+/// cross_entropy of views that lie where the backend works with them; it may have stored the logits as what is computed in T.
+template <class T, class X, class Backend>
+void cross_entropy(view<const X> logits, view<const std::int32_t> targets, view<X> logits_bar, Backend& backend,
+                   cross_entropy_result<T>& result) {
+    result.loss = 0;
+    result.tokens = require_targets("cross_entropy", logits, targets);
+    require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
+    const index B = logits.shape()[0], tokens = logits.shape()[1];
+    const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
+    result.answers.assign(static_cast<std::size_t>(B * tokens), answer::ignored);
+    result.sequences.assign(static_cast<std::size_t>(B), 0);
+    if constexpr (host_memory_backend<Backend, T>) {
+        using team = typename Backend::template team<T>;
+        const index V = logits.shape()[2];
+        backend.for_each(B, [&](index b) {
+            double& loss = result.sequences[static_cast<std::size_t>(b)];
+            for (index i = b * tokens; i < (b + 1) * tokens; ++i) {
+                const T* x = logits.data() + i * V;
+                T* bar = logits_bar.data() ? logits_bar.data() + i * V : nullptr;
+                if (targets[i] == ignored_target) {
+                    if (bar) std::fill_n(bar, V, T(0));
+                    continue;
+                }
+                const auto m = measure_softmax<team>(V, x);
+                const T* target = x + targets[i];
+                loss += std::log(static_cast<double>(m.sum)) - static_cast<double>(*target - m.largest);
+                const bool right = *target == m.largest && std::find(x, target, m.largest) == target;
+                result.answers[static_cast<std::size_t>(i)] = right ? answer::right : answer::wrong;
+                if (bar) softmax_slope<team>(V, x, m, targets[i], scale, true, bar);
+            }
+        });
+    } else {
+        tokens_there<Backend>::cross_entropy(logits, targets, scale, logits_bar, backend, result);
+    }
+    for (double l : result.sequences) result.loss += l;
+    if (result.tokens) result.loss /= static_cast<double>(result.tokens);
+}
+
 }  // namespace detail
 
 namespace body {
@@ -105,45 +143,18 @@ struct cross_entropy_back {
 /// with the loss's gradient (softmax − one-hot) / tokens, for the price of one more pass. A logit that is not finite gives a
 /// loss of NaN. Errors: shapes, a target outside.
 /// Overwrites `result` in the memory that it has, or returns it.
-template <host_array A, host_memory_backend<element<A>> Backend>
+template <array_like A, backend_of<A> Backend>
 void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> logits_bar, Backend& backend,
                    cross_entropy_result<element<A>>& result) {
-    using T = element<A>;
-    using team = typename Backend::template team<T>;
-    result.loss = 0;
-    result.tokens = detail::require_targets("cross_entropy", detail::read(logits), targets);
-    detail::require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
-    const index B = logits.shape()[0], tokens = logits.shape()[1], V = logits.shape()[2];
-    result.answers.assign(static_cast<std::size_t>(B * tokens), answer::ignored);
-    const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
-    result.sequences.assign(static_cast<std::size_t>(B), 0);
-    backend.for_each(B, [&](index b) {
-        double& loss = result.sequences[static_cast<std::size_t>(b)];
-        for (index i = b * tokens; i < (b + 1) * tokens; ++i) {
-            const T* x = logits.data() + i * V;
-            T* bar = logits_bar.data() ? logits_bar.data() + i * V : nullptr;
-            if (targets[i] == ignored_target) {
-                if (bar) std::fill_n(bar, V, T(0));
-                continue;
-            }
-            const auto m = detail::measure_softmax<team>(V, x);
-            const T* target = x + targets[i];
-            loss += std::log(static_cast<double>(m.sum)) - static_cast<double>(*target - m.largest);
-            const bool right = *target == m.largest && std::find(x, target, m.largest) == target;
-            result.answers[static_cast<std::size_t>(i)] = right ? answer::right : answer::wrong;
-            if (bar) detail::softmax_slope<team>(V, x, m, targets[i], scale, true, bar);
-        }
-    });
-    for (double l : result.sequences) result.loss += l;
-    if (result.tokens) result.loss /= static_cast<double>(result.tokens);
+    detail::require_here(backend, "cross_entropy", detail::named{"logits", logits},
+                         detail::named{"logits_bar", logits_bar});
+    detail::cross_entropy(detail::read(logits), targets, detail::write(logits_bar), backend, result);
 }
 template <array_like A, backend_of<A> Backend = reference>
 cross_entropy_result<element<A>> cross_entropy(const A& logits, view<const std::int32_t> targets,
                                                writes<A> logits_bar = {}, Backend backend = {}) {
-    detail::require_here(backend, "cross_entropy", detail::named{"logits", logits},
-                         detail::named{"logits_bar", logits_bar});
     cross_entropy_result<element<A>> result;
-    cross_entropy(detail::read(logits), targets, detail::write(logits_bar), backend, result);
+    cross_entropy(logits, targets, logits_bar, backend, result);
     return result;
 }
 

@@ -18,6 +18,31 @@ inline void require_tokens(const char* operation, view<const std::int32_t> token
         });
 }
 
+/// embedding of views that lie where the backend works with them; it may store y as what is computed in T.
+template <class T, class X, class Backend>
+void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, Backend& backend) {
+    require_rank("embedding", "table", table.shape(), 2, "[V,D]");
+    const index V = table.shape()[0], D = table.shape()[1];
+    require_tokens("embedding", tokens, V);
+    require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
+    if constexpr (host_memory_backend<Backend, T>)
+        for (index i = 0; i < tokens.size(); ++i) std::copy_n(table.data() + tokens[i] * D, D, y.data() + i * D);
+    else
+        tokens_there<Backend>::embedding(table, tokens, y, backend);
+}
+template <class T, class X, class Backend>
+void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, Backend& backend) {
+    require_rank("embedding_back", "table_bar", table_bar.shape(), 2, "[V,D]");
+    const index D = table_bar.shape()[1];
+    require_tokens("embedding_back", tokens, table_bar.shape()[0]);
+    require_shape("embedding_back", "y_bar", y_bar.shape(), {tokens.shape()[0], tokens.shape()[1], D});
+    if constexpr (host_memory_backend<Backend, T>)
+        for (index i = 0; i < tokens.size(); ++i)
+            for (index d = 0; d < D; ++d) table_bar[tokens[i] * D + d] += y_bar[i * D + d];
+    else
+        tokens_there<Backend>::embedding_back(tokens, y_bar, table_bar, backend);
+}
+
 }  // namespace detail
 
 /// Rows of a table: y[b,t] = table[tokens[b,t]].
@@ -25,16 +50,8 @@ inline void require_tokens(const char* operation, view<const std::int32_t> token
 /// table.
 template <array_like A, backend_of<A> Backend = reference>
 void embedding(const A& table, view<const std::int32_t> tokens, writes<A> y, Backend backend = {}) {
-    if constexpr (host_array<A>) {
-        detail::require_rank("embedding", "table", table.shape(), 2, "[V,D]");
-        const index V = table.shape()[0], D = table.shape()[1];
-        detail::require_tokens("embedding", tokens, V);
-        detail::require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-        for (index i = 0; i < tokens.size(); ++i) std::copy_n(table.data() + tokens[i] * D, D, y.data() + i * D);
-    } else {
-        detail::require_here(backend, "embedding", detail::named{"table", table}, detail::named{"y", y});
-        embedding(detail::read(table), tokens, detail::write(y), backend);
-    }
+    detail::require_here(backend, "embedding", detail::named{"table", table}, detail::named{"y", y});
+    detail::embedding(detail::read(table), tokens, detail::write(y), backend);
 }
 template <array_like A, backend_of<A> Backend = reference>
 array_of<element<A>, Backend> embedding(const A& table, view<const std::int32_t> tokens, Backend backend = {}) {
@@ -48,18 +65,9 @@ array_of<element<A>, Backend> embedding(const A& table, view<const std::int32_t>
 /// tokens: [B,T]; y_bar: [B,T,D]; table_bar: [V,D]; accumulates. Errors: shapes, a token outside the table.
 template <array_like A, backend_of<A> Backend = reference>
 void embedding_back(view<const std::int32_t> tokens, const A& y_bar, writes<A> table_bar, Backend backend = {}) {
-    if constexpr (host_array<A>) {
-        detail::require_rank("embedding_back", "table_bar", table_bar.shape(), 2, "[V,D]");
-        const index D = table_bar.shape()[1];
-        detail::require_tokens("embedding_back", tokens, table_bar.shape()[0]);
-        detail::require_shape("embedding_back", "y_bar", y_bar.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-        for (index i = 0; i < tokens.size(); ++i)
-            for (index d = 0; d < D; ++d) table_bar[tokens[i] * D + d] += y_bar.data()[i * D + d];
-    } else {
-        detail::require_here(backend, "embedding_back", detail::named{"y_bar", y_bar},
-                             detail::named{"table_bar", table_bar});
-        embedding_back(tokens, detail::read(y_bar), detail::write(table_bar), backend);
-    }
+    detail::require_here(backend, "embedding_back", detail::named{"y_bar", y_bar},
+                         detail::named{"table_bar", table_bar});
+    detail::embedding_back(tokens, detail::read(y_bar), detail::write(table_bar), backend);
 }
 
 }  // namespace fprnn

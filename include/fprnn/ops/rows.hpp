@@ -153,6 +153,11 @@ auto fetch(Backend& backend, const Array& x) {
     return here;
 }
 
+/// embedding, embedding_back and cross_entropy of a machine with memory of its own, whose arguments have been checked: views of what lies
+/// there, tokens and targets of the host. Specialised with the backend.
+template <class Backend>
+struct tokens_there;
+
 /// Rows of the last extent.
 inline index rows_of(const shape& s) { return s.back() == 0 ? 0 : s.count() / s.back(); }
 

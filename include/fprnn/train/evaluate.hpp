@@ -146,7 +146,7 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
                 return model.evaluate(theta, std::as_const(tokens).view(), &how, backend, stored);
         }();
         cross_entropy_result<T> part;
-        cross_entropy(logits.view(), std::as_const(targets).view(), view<X>{}, backend, part);
+        detail::cross_entropy(logits.view(), std::as_const(targets).view(), view<X>{}, backend, part);
         answers.insert(answers.end(), part.answers.begin(), part.answers.end());
         for (const auto& s : how) reached.push_back(s);
     }
