@@ -34,6 +34,12 @@ TEST_CASE("cuda layer: the adjoint of a token is solved, whether its iteration c
     const host::guarded_devices gpu;
     layers::check_expanding();
 }
+TEST_CASE("cuda layer: several threads and rows at a time solve for it") {
+    const host::guarded_devices gpu;
+    host::threads = {.of_row = 5, .rows = 3, .of_grid = 3};
+    layers::check_equivalent(layers::expanding_mixer(), {.length = 1, .tolerance = 1e-12, .ell_max = 9},
+                             fprnn::implicit{.tolerance = 1e-11, .ell_max = 40}, {4, 2, 4}, 6, 3, 1e-9);
+}
 TEST_CASE("cuda layer: an operation by itself is a layer, with its adjoint") {
     using namespace fprnn::symbols;
     const host::guarded_devices guard;

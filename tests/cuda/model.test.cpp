@@ -20,6 +20,12 @@ TEST_CASE("cuda model: training and evaluation are equivalent to the CPU's") {
     models::check_equivalent(3, 2e-15);  // 4.9e-16 measured
 }
 
+TEST_CASE("cuda model: it is trained by several threads and rows at a time, which share nothing but what they say") {
+    const host::guarded_devices guard;
+    host::threads = {.of_row = 5, .rows = 3, .of_grid = 4};
+    models::check_equivalent(1, 4e-15, 1, 3);
+}
+
 // docs/decisions/0015-programs-of-rows.md; -s prints the numbers
 TEST_CASE("cuda model: a step of training is a few hundred calls, with a kernel for each body some thousand") {
     const host::guarded_devices guard;

@@ -47,8 +47,9 @@ outcome train(index steps, Backend backend, int layers = 2, index length = 5) {
     return o;
 }
 
-inline void check_equivalent(index steps, double most) {
-    const outcome expected = train(steps, fprnn::default_backend()), got = train(steps, fprnn::cuda::device());
+inline void check_equivalent(index steps, double most, int layers = 2, index length = 5) {
+    const outcome expected = train(steps, fprnn::default_backend(), layers, length),
+                  got = train(steps, fprnn::cuda::device(), layers, length);
     REQUIRE(got.losses.size() == static_cast<std::size_t>(steps));
     for (std::size_t i = 0; i < got.losses.size(); ++i) {
         CHECK(std::abs(got.losses[i] - expected.losses[i]) <= most * expected.losses[i]);
