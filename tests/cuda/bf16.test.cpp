@@ -23,6 +23,14 @@ TEST_CASE("cuda bf16: a model whose sequences are stored so has the gradient and
     bf16_layers::check_training();
 }
 
+TEST_CASE("cuda bf16: several threads and rows at a time share nothing of what is stored so") {
+    const host::guarded_devices guard;
+    host::threads = {.of_row = 5, .rows = 3, .of_grid = 3};
+    const fprnn::chunked token{.length = 1, .tolerance = 1e-5, .ell_max = 200};
+    bf16_layers::check_equivalent(fprnn::models::fp_mamba<1>(), token, fprnn::implicit{.tolerance = 1e-6}, {4, 2, 4});
+    bf16_layers::check_gradient(5, 2, bf16_layers::rounding);
+}
+
 TEST_CASE("cuda bf16: what lies elsewhere or has another shape is named as ever") {
     const host::guarded_devices guard;
     const fprnn::layer layer(fprnn::models::fp_rnn<1>());

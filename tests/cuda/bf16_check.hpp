@@ -88,13 +88,13 @@ inline void check_all() {
 
 /// What a model's loss is, and its gradient, where sequences between the layers are stored as X.
 template <class X, class Backend>
-std::pair<double, tensor<float>> loss_and_gradient(Backend backend) {
+std::pair<double, tensor<float>> loss_and_gradient(Backend backend, index B, index T) {
     const fprnn::models::sequence_model model(
         fprnn::models::fp_rnn<2>(),
         {.vocabulary = 6, .classes = 6, .d_model = 8, .d_inner = 8, .d_state = 4, .layers = 2},
         {.length = 1, .tolerance = 1e-5, .ell_max = 200}, fprnn::implicit{.tolerance = 1e-6});
     const auto theta = model.template init<float>(fprnn::seed{1});
-    tensor<std::int32_t> tokens({5, 7}), targets({5, 7});
+    tensor<std::int32_t> tokens({B, T}), targets({B, T});
     const fprnn::word_problem data{.group = fprnn::finite_group("S3"), .seed = {3}};
     data(tokens.view(), targets.view(), 0);
     fprnn::tape<float, Backend, X> records(theta, backend);
@@ -105,6 +105,14 @@ std::pair<double, tensor<float>> loss_and_gradient(Backend backend) {
     tensor<float> all({gradient.size()});
     std::copy(gradient.begin(), gradient.end(), all.begin());
     return {outcome.loss, all};
+}
+
+/// Of fewer tokens a larger part is rounding: 2.6e-3 measured of 10, 1.4e-3 of 35.
+inline void check_gradient(index B, index T, double most) {
+    const auto [expected_loss, expected] = loss_and_gradient<float>(fprnn::default_backend(), B, T);
+    const auto [loss, gradient] = loss_and_gradient<cuda::bf16>(cuda::device(), B, T);
+    CHECK(std::abs(loss - expected_loss) <= 5e-4 * expected_loss);
+    CHECK(gpu::distance(gradient, expected) <= most);
 }
 
 /// What some steps of training come to.
@@ -141,10 +149,7 @@ outcome train(Backend backend, const CopyBack& copy_back) {
 }
 
 inline void check_training() {
-    const auto [expected_loss, expected] = loss_and_gradient<float>(fprnn::default_backend());
-    const auto [loss, gradient] = loss_and_gradient<cuda::bf16>(cuda::device());
-    CHECK(std::abs(loss - expected_loss) <= 5e-4 * expected_loss);
-    CHECK(gpu::distance(gradient, expected) <= 2e-3);
+    check_gradient(5, 7, 2e-3);
     const outcome wide = train<float>(fprnn::default_backend(), [](const tensor<float>&x) { return x; }),
                   narrow = train<cuda::bf16>(
                       cuda::device(), [](const cuda::tensor<cuda::bf16>&x) { return cuda::to_float(copy_to_host(x)); });
