@@ -87,6 +87,11 @@ TEST_CASE(
     check_equivalent(fprnn::models::mamba(), {}, fprnn::implicit{}, {2, 20, 4});
     check_equivalent(fprnn::models::fp_mamba<2>(), two, fprnn::one_step{}, {2, 3, 4});
     check_equivalent(fprnn::models::fp_rnn<2>(), two, fprnn::unrolled{}, {2, 3, 4});
+    // Neither channels nor rows are as many for each thread and team.
+    host::threads = {.of_row = 5, .rows = 3, .of_grid = 3};
+    check_equivalent(fprnn::models::fp_mamba<2>(), token, fprnn::implicit{}, {5, 2, 4}, 6);
+    check_equivalent(fprnn::models::fp_rnn<2>(), two, fprnn::implicit{.ell_max = 4}, {2, 2, 4}, 6);
+    check_equivalent(fprnn::models::mamba(), {}, fprnn::implicit{}, {2, 5, 4}, 6);
 }
 TEST_CASE("cuda layer: a single token, a single sequence, more rows than workers, and none") {
     const host::guarded_devices gpu;
