@@ -229,6 +229,7 @@ struct take_steps {
             step.relative = Team::max(steps.tokens, [&](auto lane) { return lane.load(steps.relative + first); });
             step.absolute = Team::max(steps.tokens, [&](auto lane) { return lane.load(steps.absolute + first); });
             step.finite = step.absolute - step.absolute == T(0);
+            if (step.relative != step.relative) step.relative = steps.infinite;  // one was: max has no number for that
         }
         Team::once([&] {
             if (was_running) w.take(step);
