@@ -54,13 +54,13 @@ if(FPRNN_SANITIZE MATCHES "address")
     # the tests, whose memory is guarded by the tests themselves.
     list(REMOVE_ITEM folders paper program)
     list(FILTER sources_models INCLUDE REGEX "/(lstm|sequence_model)\\.test\\.cpp$")
-    list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|laws|layer|layer_expressions|layer_float|model)\\.test\\.cpp$")
+    list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|laws|layer|layer_expressions|layer_float|model|token)\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
     # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions, which take most
     # of the time to compile; and of whole layers on a device, which several threads execute in these tests, too.
     list(REMOVE_ITEM folders models paper program)
-    list(FILTER sources_cuda EXCLUDE REGEX "/(failures|graph|laws|layer_float)\\.test\\.cpp$")
+    list(FILTER sources_cuda EXCLUDE REGEX "/(failures|graph|laws|layer_float|token)\\.test\\.cpp$")
 endif()
 
 if(NOT FPRNN_CUDA)
