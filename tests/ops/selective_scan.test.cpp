@@ -195,6 +195,28 @@ TEST_CASE_TEMPLATE("selective_scan: opening and closing tokens is scanning them,
     }
 }
 
+/// Calls of a layer end with a token that is closed, and go on from there.
+TEST_CASE("selective_scan: closing a token, or letting its input arrive with the next, gives the same bits") {
+    using team = fprnn::pack_team<float>;
+    for (index D : {1, 3, 8, 17, 64}) {
+        CAPTURE(D);
+        const index N = 4;
+        const arguments<float> a({1, 2, D}, N);
+        const auto open = [&](tensor<float>& H, tensor<float>& p, const fprnn::kernel::open_token<float>* before) {
+            tensor<float> g(shape{D});
+            fprnn::kernel::selective_scan_open<team, float>(N, D, a.omega.data(), &a.delta(0, 1, 0), &a.b(0, 1, 0),
+                                                            &a.c(0, 1, 0), H.data(), p.data(), g.data(), before);
+        };
+        tensor<float> closed = a.H, arrives = a.H, p_closed(shape{D}), p_arrives(shape{D});
+        fprnn::kernel::selective_scan_close<team, float>(N, D, a.delta.data(), a.b.data(), a.u.data(), closed.data());
+        open(closed, p_closed, nullptr);
+        const fprnn::kernel::open_token<float> before{a.delta.data(), a.b.data(), a.u.data()};
+        open(arrives, p_arrives, &before);
+        CHECK(checks::same_bits(closed, arrives));
+        CHECK(checks::same_bits(p_closed, p_arrives));
+    }
+}
+
 TEST_CASE("selective_scan: a sequence in two pieces with the state carried has the same bits") {
     const arguments<float> a({1, 9, 17}, 3);
     const auto whole = a.value(eigen(1));

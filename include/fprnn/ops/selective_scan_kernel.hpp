@@ -96,7 +96,7 @@ FPRNN_BOTH void selective_scan_open(index N, index D, const T* A, const T* delta
                 if constexpr (decltype(arrives)::value) h = multiply_add(V(before->b[n]), input, h);
                 h *= exp2(lane.load(A + n * D) * rate);
                 lane.store(H + n * D, h);
-                sum += V(c[n]) * h;
+                sum = multiply_add(V(c[n]), h, sum);  // as the compiler likes, the two cases would have other bits
             }
             lane.store(p, sum);
             lane.store(g, V(cb) * step);
