@@ -215,7 +215,8 @@ TEST_CASE("cuda programs: sums of many workers are added in groups") {
                 });
             });
             CHECK(launches == 1 + of.calls);
-            for (const double x : cuda::copy_to_host(to)) CHECK(x == 0.5 + n * (n + 1) / 2);
+            const double sum = 0.5 + static_cast<double>(n * (n + 1) / 2);
+            for (const double x : cuda::copy_to_host(to)) CHECK(x == sum);
         }
 }
 

@@ -65,9 +65,9 @@ inline void check(const shape& s, direction way, bool carries) {
         CHECK(is_rounded_once(into.carry, bars.carry));
     };
     back.template operator()<update::overwrite>();
-    const auto begin = [&](tensor<float>& bar, cuda::tensor<cuda::bf16>& there, std::uint64_t stream) {
-        const auto before = stored(there.shape(), stream, 10);
-        there = gpu.copy(before);
+    const auto begin = [&](tensor<float>& bar, cuda::tensor<cuda::bf16>& gpu_bar, std::uint64_t stream) {
+        const auto before = stored(gpu_bar.shape(), stream, 10);
+        gpu_bar = gpu.copy(before);
         bar = wide(before);
     };
     begin(bars.lambda, into.lambda, 6), begin(bars.u, into.u, 7), begin(bars.carry, into.carry, 8);

@@ -73,7 +73,7 @@ TEST_CASE("traffic: a scan reads its arguments and writes its results once, besi
 
 TEST_CASE("traffic: an iteration of FP-Mamba asks for 21 arrays beside products" * doctest::skip(!find_counter())) {
     const cuda::device d(0, {.graphs = false});
-    const index D = 512, tokens = 16;
+    const index D = 256, tokens = 64;
     const auto x = copy(d, random<float>({1, tokens, D}, 2));
     const auto iterations = [&](int ell_max) {
         const fprnn::layer layer(fprnn::models::fp_mamba<1>(),

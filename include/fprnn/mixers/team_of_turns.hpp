@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <exception>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -89,7 +90,7 @@ private:
         return turn_ == rank;
     }
     void pass_on(int rank, bool leaves) {
-        left_[static_cast<std::size_t>(rank)] = leaves;
+        left_[static_cast<std::size_t>(rank)] = leaves ? 1 : 0;
         int next = rank;
         do next = (next + step_) % static_cast<int>(waits_.size());
         while (next != rank && left_[static_cast<std::size_t>(next)]);
@@ -146,12 +147,13 @@ struct team_of_turns {
     }
     template <class Body>
     static double max(index channels, Body&& body) {
-        small_array<double, 2> mine{{-INFINITY, 0}};  // 0 · x is NaN for every x that is not finite
+        constexpr double infinity = std::numeric_limits<double>::infinity();
+        small_array<double, 2> mine{{-infinity, 0}};  // 0 · x is NaN for every x that is not finite
         each(channels, [&](auto lane) {
             const double x = body(lane);
             mine = {{std::max(mine[0], x), mine[1] + 0 * x}};
         });
-        small_array<double, 2> total{{-INFINITY, 0}};
+        small_array<double, 2> total{{-infinity, 0}};
         for (const auto& part : turns::gather(mine)) total = {{std::max(total[0], part[0]), total[1] + part[1]}};
         return total[1] == 0 ? total[0] : NAN;
     }
