@@ -4,21 +4,29 @@
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/lstm.hpp>
 
+#include <string>
+#include <utility>
+
 namespace state_tracking {
 
 using fp::cuda::device;
 
 namespace {
 
-/// Null when a.reflections are not among the compiled. Which of the two models it is the architecture says.
+/// FP-Mamba or FP-RNN, as the architecture says.
+template <int... R>
+blocks_on<device> make_one_of(std::integer_sequence<int, R...>, const architecture& a, fp::chunked schedule,
+                              fp::adjoint adjoint) {
+    blocks_on<device> result;
+    ((a.reflections == R ? void(result = make_with_reflections<R>(a, schedule, adjoint)) : void()), ...);
+    if (!result)
+        throw fp::argument_error("state_tracking --device cuda: compiled for " STATE_TRACKING_REFLECTION_LIST
+                                 " reflections (CMake's FPRNN_GPU_REFLECTIONS), got " +
+                                 std::to_string(a.reflections));
+    return result;
+}
 blocks_on<device> make_mixed(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    switch (a.reflections) {
-        case 1: return make_with_reflections<1>(a, schedule, adjoint);
-        case 2: return make_with_reflections<2>(a, schedule, adjoint);
-        case 4: return make_with_reflections<4>(a, schedule, adjoint);
-        case 8: return make_with_reflections<8>(a, schedule, adjoint);
-        default: return nullptr;
-    }
+    return make_one_of(std::integer_sequence<int, STATE_TRACKING_REFLECTIONS>{}, a, schedule, adjoint);
 }
 
 }  // namespace

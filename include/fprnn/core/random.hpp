@@ -2,6 +2,13 @@
 
 #include <fprnn/core/shape.hpp>
 
+// Philox needs no vector instructions, whose headers would be a quarter of the time that fprnn.hpp takes to compile. Who wants
+// Random123's AES generators, too, includes them before.
+#ifndef R123_USE_SSE
+#define R123_USE_SSE 0
+#define R123_USE_AES_NI 0
+#define R123_USE_X86INTRIN_H 0
+#endif
 #include <Random123/philox.h>
 
 #include <array>

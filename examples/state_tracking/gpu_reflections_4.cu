@@ -1,5 +1,0 @@
-#include "gpu_reflections.hpp"
-
-template state_tracking::blocks_on<fprnn::cuda::device> state_tracking::make_with_reflections<4>(const architecture&,
-                                                                                                 fp::chunked,
-                                                                                                 fp::adjoint);
