@@ -1,14 +1,10 @@
 #pragma once
 
 #include <fprnn/backend/default.hpp>
-#include <fprnn/fixed_point/tile.hpp>
+#include <fprnn/fixed_point/batch.hpp>
 #include <fprnn/tape/tape.hpp>
 
-#include <algorithm>
-#include <array>
 #include <memory>
-#include <mutex>
-#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -113,26 +109,9 @@ public:
                                   nullptr);
     }
 
-    /// Where the nodes' parameters begin among the layer's own, and how many there are.
-    struct parameter_layout {
-        std::array<index, program::size> starts{};
-        index count = 0;
-    };
-
     /// What the backward pass reads: one record, whatever the number of iterations. A record can be used again.
     template <class T, class Backend = default_backend>
-    struct record {
-        dims size;
-        parameter_layout layout;  ///< for `size`
-        const T* parameters = nullptr;
-        index tiles = 0;
-        index kept_per_tile = 0;
-        std::optional<typename Backend::template memory<T>> kept{};
-        /// Shared, because a solution outlives the tape.
-        std::shared_ptr<convergence> adjoint_convergence = std::make_shared<convergence>();
-        work_counters adjoint_work{};
-        index bytes() const { return tiles * kept_per_tile * static_cast<index>(sizeof(T)); }
-    };
+    using record = engine::record<program, T, Backend>;
 
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
     template <class T, backend_for<T> Backend, class X = T>
@@ -161,94 +140,19 @@ public:
         result.work = {};
         if (carry.data()) backend.copy(carry.size(), carry.data(), result.carry.data());
         if (keep) {
-            if (keep->size != size) keep->layout = lay_out_parameters(size);
-            keep->size = size;
-            keep->parameters = parameters;
-            keep->adjoint_convergence->begin(0);
+            keep->of(size, parameters);
+            keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0);
         }
-        if (B == 0 || tokens == 0) {
-            if (keep) keep->adjoint_convergence->begin(B);
-            return;
-        }
-
-        using frame = tile_frame<T, Backend>;
-        const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
-        const auto layout = keep ? keep->layout : lay_out_parameters(size);
-        const auto sizes = engine::measure_tile<frame>(backend, B, size, tokens, pass::forward, schedule, adjoint);
-        if (keep) {
-            keep->tiles = tiles;
-            keep->kept_per_tile = sizes.kept;
-            keep->kept.emplace(backend, tiles * sizes.kept);
-        }
-        // For all threads at once: what a loop asks for does not depend on how many of them join it.
-        const index per_thread = sizes.scratch + (keep ? 0 : sizes.kept);
-        typename Backend::template memory<T> memory(backend, std::min<index>(tiles, backend.threads()) * per_thread);
-        const view<X> value{result.value.data(), result.value.shape()};
-        const view<T> carried_on{result.carry.data(), {B, carried}};
-        std::mutex work_mutex;
-        backend.for_each(tiles, [&](index i, index thread) {
-            const index first = i * tile, sequences = std::min(tile, B - first);
-            T* const mine = memory.data() + thread * per_thread;
-            auto f = engine::make_frame<frame>(backend, B, size, tokens, pass::forward, schedule, adjoint);
-            f.parameter_start = &layout.starts;
-            f.parameters = parameters;
-            arena<T> scratch_arena(mine);
-            arena<T> kept_arena(keep ? keep->kept->data() + i * sizes.kept : mine + sizes.scratch);
-            const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
-            engine::forward(f, extra, schedule, x, value, carried_on, result, first, sequences);
-            std::lock_guard lock(work_mutex);
-            result.work += f.work;
-        });
+        if (B == 0 || tokens == 0) return;
+        engine::batch_forward<program, T>(schedule, adjoint, size, parameters, x, backend, keep, result);
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
     template <class T, backend_for<T> Backend, class X = T>
     void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
               T* gradient, Backend& backend) const {
-        const index B = x.shape()[0], tokens = x.shape()[1];
-        if (B == 0 || tokens == 0) return;
-        using frame = tile_frame<T, Backend>;
-        using memory = typename Backend::template memory<T>;
-        const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile, parameters = kept.layout.count;
-        const auto sizes =
-            engine::measure_tile<frame>(backend, B, kept.size, tokens, pass::backward, schedule, adjoint);
-        constexpr bool one_tile = !has_tiles<Backend>;
-        // Tiles are summed in a fixed number of groups, so that any number of threads adds in one order.
-        const index groups = std::min(gradient_groups, tiles);
-        memory partial(backend, groups * parameters);
-        memory scratch(backend, std::min<index>(groups, backend.threads()) * sizes.scratch);
-        kept.adjoint_convergence->begin(B);
-        kept.adjoint_work = {};
-        std::mutex work_mutex;
-        backend.for_each(groups, [&](index g, index thread) {
-            T* group_gradient = partial.data() + g * parameters;
-            backend.fill(parameters, group_gradient, 0);
-            for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
-                const index first = i * tile, sequences = std::min(tile, B - first);
-                auto f = engine::make_frame<frame>(backend, B, kept.size, tokens, pass::backward, schedule, adjoint);
-                f.parameter_start = &kept.layout.starts;
-                f.parameters = kept.parameters;
-                f.gradient = group_gradient;
-                arena<T> scratch_arena(scratch.data() + thread * sizes.scratch);
-                arena<T> kept_arena(kept.kept->data() + i * sizes.kept);
-                const auto extra = engine::lay_out(f, scratch_arena, kept_arena);
-                engine::backward(f, extra, adjoint, x, y_bar, first, sequences, *kept.adjoint_convergence);
-                backend.at_once([&] {
-                    engine::scatter(f, f.template bar_at<input_node>(0), true, x_bar, first, sequences);
-                    if (one_tile && parameters > 0)
-                        backend.template row<T>(body::add<T>{parameters, partial.data(), gradient});
-                });
-                std::lock_guard lock(work_mutex);
-                kept.adjoint_work += f.work;
-            }
-        });
-        if (one_tile) return;
-        constexpr index block = 4096;
-        backend.for_each((parameters + block - 1) / block, [&](index i) {
-            const index first = i * block, n = std::min(parameters - first, block);
-            for (index g = 0; g < groups; ++g)
-                backend.template row<T>(body::add<T>{n, partial.data() + g * parameters + first, gradient + first});
-        });
+        if (x.shape()[0] == 0 || x.shape()[1] == 0) return;
+        engine::batch_backward<program, T>(schedule, adjoint, kept, x, y_bar, x_bar, gradient, backend);
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
@@ -291,18 +195,12 @@ public:
         return offset;
     }
 
-    /// Groups of tiles whose weight gradients are formed apart, each by one thread.
-    static constexpr index gradient_groups = 8;
-
 private:
     /// The parameters, when they are this layer's own.
     template <class T>
     static const T* checked(const layer_parameters<T>& theta) {
         return theta.data() + parameter_offset(theta, theta.widths, "");
     }
-
-    template <class T, backend_for<T> Backend>
-    using tile_frame = frame<program, T, Backend>;
 
     /// What a tape keeps from step to step.
     template <class T, class Backend, class X>
@@ -311,17 +209,6 @@ private:
         index offset = 0;                       ///< of the parameters in the tape's tree
         solution_on<T, Backend, X> unobserved;  ///< where nobody asks for it
     };
-
-    static parameter_layout lay_out_parameters(const dims& size) {
-        parameter_layout layout;
-        for_each_node(typename program::nodes{}, [&]<class E>() {
-            layout.starts[program::template slot<E>] = layout.count;
-            std::vector<parameter_spec> specs;
-            rule<E>::declare(size, specs);
-            for (const auto& p : specs) layout.count += p.extents.count();
-        });
-        return layout;
-    }
 };
 
 /// y* = f(x, y*) as a node: gates and read-outs may stand around it.
