@@ -8,7 +8,9 @@ set(FPRNN_CUDA_ERRORS "-diag-error=20011,20012,20013,20014,20015")
 if(CUDAToolkit_FOUND AND NOT TARGET fprnn::cuda)
     add_library(fprnn::cuda INTERFACE IMPORTED GLOBAL)
     target_include_directories(fprnn::cuda INTERFACE "${fprnn_cuda_headers}")
-    target_link_libraries(fprnn::cuda INTERFACE fprnn::fprnn CUDA::cudart_static)
+    # The runtime that nvcc links the target with: one, or a program has two.
+    target_link_libraries(fprnn::cuda INTERFACE fprnn::fprnn
+        "$<IF:$<STREQUAL:$<TARGET_PROPERTY:CUDA_RUNTIME_LIBRARY>,Shared>,CUDA::cudart,CUDA::cudart_static>")
     # What layers need of it; the scans do without.
     if(TARGET CUDA::cublas)
         target_link_libraries(fprnn::cuda INTERFACE CUDA::cublas)
