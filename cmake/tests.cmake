@@ -58,7 +58,8 @@ if(FPRNN_SANITIZE MATCHES "address")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
     # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions, which take most
-    # of the time to compile; and of whole layers on a device, which several threads execute in these tests, too.
+    # of the time to compile; and of whole layers on a device, which several threads execute in these tests, too: Mamba in
+    # layer.test.cpp has a chain before its scan and one behind it.
     list(REMOVE_ITEM folders models paper program)
     list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|failures|graph|laws|layer_float|scan_chains|token)\\.test\\.cpp$")
 endif()
@@ -189,7 +190,7 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     get_target_property(random123 Random123::Random123 INTERFACE_INCLUDE_DIRECTORIES)
     get_target_property(doctest doctest::doctest INTERFACE_INCLUDE_DIRECTORIES)
     set(architecture sm_90)
-    set(of_host -O0)  # what takes time is what the GPU does, or the interpreter
+    set(of_host -O0)  # of the host's code, which nobody times where there is no GPU
     if(has_gpu)
         set(architecture native)
         set(of_host -O1)

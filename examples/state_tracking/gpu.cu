@@ -13,16 +13,16 @@ using fp::cuda::device;
 
 namespace {
 
-/// FP-Mamba or FP-RNN, as the architecture says.
+/// FP-Mamba or FP-RNN, as the architecture says. Errors: a number of reflections that is not among R.
 template <int... R>
 blocks_on<device> make_one_of(std::integer_sequence<int, R...>, const architecture& a, fp::chunked schedule,
                               fp::adjoint adjoint) {
     blocks_on<device> result;
     ((a.reflections == R ? void(result = make_with_reflections<R>(a, schedule, adjoint)) : void()), ...);
-    if (!result)
-        throw fp::argument_error("state_tracking --device cuda: compiled for " STATE_TRACKING_REFLECTION_LIST
-                                 " reflections (CMake's FPRNN_GPU_REFLECTIONS), got " +
-                                 std::to_string(a.reflections));
+    fp::require(result != nullptr, "--device cuda", [&] {
+        return "--reflections must be one of" + (std::string() + ... + (" " + std::to_string(R))) +
+               ", for which it was built (CMake's FPRNN_GPU_REFLECTIONS), got " + std::to_string(a.reflections);
+    });
     return result;
 }
 blocks_on<device> make_mixed(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {

@@ -15,8 +15,8 @@ blocks_on<fp::cuda::device> make_mamba(const architecture& a, fp::chunked schedu
 template <>
 blocks_on<fp::cuda::device> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
-/// FP-Mamba and FP-RNN with R reflections of either scale. CMake makes a source file of gpu_reflections.cu.in for each R of
-/// FPRNN_GPU_REFLECTIONS, so that they compile side by side: nvcc takes most of a minute for a block.
+/// FP-Mamba and FP-RNN with R reflections of either scale. gpu.cmake makes a source file of gpu_reflections.cu.in for each R,
+/// so that they compile side by side: nvcc takes most of a minute for a block.
 template <int R>
 blocks_on<fp::cuda::device> make_with_reflections(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
