@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/default.hpp>
+#include <fprnn/expression/expression.hpp>
 #include <fprnn/fixed_point/batch.hpp>
 #include <fprnn/tape/tape.hpp>
 

@@ -98,7 +98,7 @@ template <class... E>
 struct needs<cat_node<E...>> {
     static_assert(detail::never<E...>,
                   "cat(a, b) stands only in linear, affine and mixers such as householder: map it first");
-    using type = type_list<>;
+    using type = type_list<E...>;  // so that nothing else is said to be missing
 };
 template <template <class...> class F, class... E>
 struct needs<elementwise_node<F, E...>> {
@@ -178,7 +178,7 @@ struct program {
     static constexpr std::size_t size = length<nodes>;
     static_assert(detail::count_fixed_points(nodes{}) <= 1,
                   "one expression holds one fixed point: stack layers for several");
-    static_assert(detail::iterate_stays_inside(nodes{}),
+    static_assert(detail::count_fixed_points(nodes{}) > 1 || detail::iterate_stays_inside(nodes{}),
                   "prev stands outside of fixed_point(f): use shift(y) of y = fixed_point(f) instead");
 
     template <class E>
