@@ -122,7 +122,8 @@ private:
         const index m = c.rows(), n = c.cols(), k = a.cols();
         using blocks = block_product<T, A::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor,
                                      B::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor>;
-        if (n == 1 || k < 1) {  // not a * b, with which a small program compiles all of Eigen's products, in a tenth of its time
+        // Not a * b, with which a small program would compile all of Eigen's products, a tenth of its time.
+        if (n == 1 || k < 1) {
             if (overwrite) blocks::clear(c.data(), c.outerStride(), m, n);
             if (k > 0) c.col(0).noalias() += a * b.col(0);
             return;
@@ -163,8 +164,7 @@ void eigen::multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view
         // Parts that fit beside each other: each block of Ȳ is packed once for all of them.
         index together = 0;
         auto last = first;
-        for (; last != parts.end() && together + last->x.columns <= blocks::rows; ++last)
-            together += last->x.columns;
+        for (; last != parts.end() && together + last->x.columns <= blocks::rows; ++last) together += last->x.columns;
         if (last == first || n < 2 || r < 1) {
             product(columns(first->w_bar), columns(first->x), columns(y_bar).transpose(), false, packing);
             ++first;
