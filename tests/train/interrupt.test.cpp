@@ -11,11 +11,15 @@ namespace {
 
 using fprnn::interrupt;
 
-/// How a process ends that does this, as a shell says it: its status, or 128 and the signal.
+/// How a process ends that does this, as a shell says it: its status, or 128 and the signal. Signals that this one ignores, as
+/// under nohup or behind a shell's &, end that one.
 template <class Work>
 int status_of(Work&& work) {
     const pid_t child = ::fork();
-    if (child == 0) ::_exit(work());
+    if (child == 0) {
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+        ::_exit(work());
+    }
     int state = 0;
     ::waitpid(child, &state, 0);
     return WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state);
