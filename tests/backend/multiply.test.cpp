@@ -24,8 +24,11 @@ struct block {
     block(index r, index c, std::uint64_t stream, index beside = 3)
         : memory(random<T>({r, c + beside}, stream)), rows(r), columns(c), stride(c + beside) {}
     T& operator()(index r, index c) { return memory[r * stride + 1 + c]; }
-    matrix<T> write() { return {memory.data() + 1, rows, columns, stride}; }
-    matrix<const T> read() const { return {memory.data() + 1, rows, columns, stride}; }
+    matrix<T> write() { return {memory.data() + first(), rows, columns, stride}; }
+    matrix<const T> read() const { return {memory.data() + first(), rows, columns, stride}; }
+
+private:
+    index first() const { return rows > 0 ? 1 : 0; }  // without rows there is no memory to be inside of
 };
 
 /// to = (overwrite ? 0 : to) + a_(r,i) b_(i,c), in double.
