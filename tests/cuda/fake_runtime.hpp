@@ -7,12 +7,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
 #include <string>
-#include <typeindex>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -20,12 +19,23 @@
 /// made to fail. It stands in for the real one, which the tests are not linked with.
 namespace fake {
 
+/// A call that happens later. Of a std::function for every kernel, too much would be compiled.
+struct call {
+    virtual ~call() = default;
+    virtual void operator()() const = 0;
+};
+template <class F>
+struct call_of final : call {
+    explicit call_of(const F& f_) : f(f_) {}
+    void operator()() const override { f(); }
+    F f;
+};
+
 /// What is written down between the begin and the end of a capture, with the memory that is taken within.
 struct graph {
     struct node {
-        std::type_index what;
         cudaGraphNodeType type;
-        std::function<void()> happen;
+        std::shared_ptr<const call> happen;
     };
     std::vector<node> nodes;
     std::vector<void*> memory;
@@ -160,17 +170,15 @@ inline void release(void* data) {
 inline graph::~graph() {
     for (void* data : memory) release(data);
 }
+inline void write_down(std::unique_ptr<const call> happen, cudaGraphNodeType type) {
+    state.capturing->nodes.push_back({type, std::move(happen)});
+}
 /// Happens now, or when the graph is started that is being captured.
-template <class Call>
-void enqueue(const Call& call, cudaGraphNodeType type = cudaGraphNodeTypeKernel) {
-    const auto happen = [call] {
-        const reach all;
-        call();
-    };
-    if (state.capturing)
-        state.capturing->nodes.push_back({typeid(Call), type, happen});
-    else
-        happen();
+template <class F>
+void enqueue(const F& f, cudaGraphNodeType type = cudaGraphNodeTypeKernel) {
+    if (state.capturing) return write_down(std::unique_ptr<const call>(new call_of<F>(f)), type);
+    const reach all;
+    f();
 }
 /// Within a capture what is taken is the graph's.
 inline void belongs_to_graph(void* data, std::size_t bytes) {
@@ -303,7 +311,10 @@ inline cudaError_t cudaGraphLaunch(cudaGraphExec_t started, cudaStream_t) {
     const auto code =
         fake::state.result("cudaGraphLaunch", fake::state.has_no_memory() ? cudaErrorMemoryAllocation : cudaSuccess);
     if (code == cudaSuccess)
-        for (const auto& node : fake::graph_of(started)->nodes) node.happen();
+        for (const auto& node : fake::graph_of(started)->nodes) {
+            const fake::reach all;
+            (*node.happen)();
+        }
     return code;
 }
 /// Takes what is of the same kind, node by node. Nobody asks it of what has memory of its own.
@@ -311,9 +322,8 @@ inline cudaError_t cudaGraphExecUpdate(cudaGraphExec_t started, cudaGraph_t grap
     auto& mine = fake::graph_of(started);
     const auto& other = fake::graph_of(graph);
     const bool have_memory = !mine->memory.empty() || !other->memory.empty();
-    const bool same =
-        std::equal(mine->nodes.begin(), mine->nodes.end(), other->nodes.begin(), other->nodes.end(),
-                   [](const fake::graph::node& a, const fake::graph::node& b) { return a.what == b.what; });
+    const bool same = std::equal(mine->nodes.begin(), mine->nodes.end(), other->nodes.begin(), other->nodes.end(),
+                                 [](const auto& a, const auto& b) { return typeid(*a.happen) == typeid(*b.happen); });
     const auto code = fake::state.result("cudaGraphExecUpdate", have_memory ? cudaErrorInvalidValue
                                                                 : same      ? cudaSuccess
                                                                             : cudaErrorGraphExecUpdateFailure);

@@ -27,12 +27,7 @@ public:
     template <class Body>
     static void run(const Body& body) {
         if (threads.of_grid == 1) return body();
-        std::vector<std::jthread> running;
-        for (int rank = 0; rank < threads.of_grid; ++rank)
-            running.emplace_back([&, rank] {
-                rank_ = rank;
-                body();
-            });
+        start(&body, [](const void* b) { (*static_cast<const Body*>(b))(); });
     }
     template <class Body>
     static void each(fprnn::index channels, Body&& body) {
@@ -40,6 +35,15 @@ public:
     }
 
 private:
+    static void start(const void* body, void (*call)(const void*)) {
+        std::vector<std::jthread> running;
+        for (int rank = 0; rank < threads.of_grid; ++rank)
+            running.emplace_back([=] {
+                rank_ = rank;
+                call(body);
+            });
+    }
+
     static inline thread_local int rank_ = 0;
 };
 

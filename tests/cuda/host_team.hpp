@@ -6,6 +6,7 @@
 #include <barrier>
 #include <cstddef>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <type_traits>
@@ -100,10 +101,13 @@ private:
 };
 static_assert(fprnn::cuda::team<team>);
 
-/// What a launch is to a GPU: body(team) on every thread of every block, all at the same time.
-template <class Body>
-void launch(int blocks, int of_block, std::size_t shared_bytes, const Body& body) {
-    const auto run = [&body](int rank, crew& all) { team::enter(rank, all, [&] { body(team()); }); };
+/// Some body, so that threads are compiled once.
+struct any_body {
+    const void* body;
+    void (*call)(const void*, const team&);
+};
+inline void launch(int blocks, int of_block, std::size_t shared_bytes, any_body body) {
+    const auto run = [body](int rank, crew& all) { team::enter(rank, all, [&] { body.call(body.body, team()); }); };
     if (blocks == 1 && of_block == 1) {
         crew alone(0, 1, shared_bytes);
         return run(0, alone);
@@ -114,6 +118,12 @@ void launch(int blocks, int of_block, std::size_t shared_bytes, const Body& body
         crews.push_back(std::make_unique<crew>(b, of_block, shared_bytes));
         for (int rank = 0; rank < of_block; ++rank) running.emplace_back(run, rank, std::ref(*crews.back()));
     }
+}
+/// What a launch is to a GPU: body(team) on every thread of every block, all at the same time.
+template <class Body>
+void launch(int blocks, int of_block, std::size_t shared_bytes, const Body& body) {
+    launch(blocks, of_block, shared_bytes,
+           any_body{&body, [](const void* b, const team& team) { (*static_cast<const Body*>(b))(team); }});
 }
 
 }  // namespace host
