@@ -19,15 +19,15 @@ inline constexpr bool is_early<linear_node<Name, S, W, B, I>> = []<class... P>(t
     return S::depends == dependence::shifted && ((P::depends == dependence::input || is_early<P>)&&...);
 }(typename linear_node<Name, S, W, B, I>::operands{});
 
-/// Calls g.operator()<E>() for all nodes in an order in which they can be evaluated, or backwards. A device has the products side by side,
-/// so that what is between two of them is much.
-template <bool Backwards, class F, class G>
-void for_each_in_order(const F&, G&& g) {
+/// Calls g.operator()<E>() for nodes in an order in which they can be evaluated, or backwards. A device has the products side by
+/// side, so that what is between two of them is much.
+template <bool Backwards, class F, class Nodes, class G>
+void for_each_in_order(const F&, Nodes nodes, G&& g) {
     const auto visit = [&](auto&& call) {
         if constexpr (Backwards)
-            for_each_node_reversed(typename F::program::nodes{}, call);
+            for_each_node_reversed(nodes, call);
         else
-            for_each_node(typename F::program::nodes{}, call);
+            for_each_node(nodes, call);
     };
     if constexpr (has_tiles<typename F::backend>) {
         visit(g);
@@ -41,12 +41,11 @@ void for_each_in_order(const F&, G&& g) {
     }
 }
 
-/// Evaluates the iteration's nodes that depend on the previous iterate in the way `Depends`, for one chunk.
+/// Evaluates the nodes that depend on the previous iterate in the way `Depends`, for one chunk.
 template <dependence Depends, class F>
 void evaluate(F& f, index row, index n) {
-    for_each_in_order<false>(f, [&]<class E>() {
-        if constexpr (E::depends == Depends) rule<E>::value(f, row, n);
-    });
+    for_each_in_order<false>(f, nodes_that_depend<typename F::program, Depends>{},
+                             [&]<class E>() { rule<E>::value(f, row, n); });
 }
 
 template <class F>

@@ -13,10 +13,8 @@ namespace fprnn::engine {
 /// Sets the cotangents of the iteration's own nodes to zero in a chunk.
 template <dependence Reach, class F>
 void clear_bars(F& f, index row, index n) {
-    for_each_node(typename F::program::nodes{}, [&]<class E>() {
-        if constexpr (E::depends >= Reach && E::depends != dependence::output)
-            f.on.fill(n * f.template width_of<E>(), f.template bar_at<E>(row), 0);
-    });
+    for_each_node(nodes_that_depend<typename F::program, Reach, dependence::current>{},
+                  [&]<class E>() { f.on.fill(n * f.template width_of<E>(), f.template bar_at<E>(row), 0); });
 }
 
 template <class F>
@@ -31,10 +29,8 @@ void back_through(F& f, index row, index n, const typename F::scalar* w) {
     constexpr dependence inside = Reach == dependence::current ? dependence::current : dependence::shifted;
     clear_bars<inside>(f, row, n);
     send(f, row, n, w);
-    for_each_in_order<true>(f, [&]<class E>() {
-        if constexpr (E::depends >= inside && E::depends != dependence::output)
-            rule<E>::template back<Reach>(f, row, n);
-    });
+    for_each_in_order<true>(f, nodes_that_depend<typename F::program, inside, dependence::current>{},
+                            [&]<class E>() { rule<E>::template back<Reach>(f, row, n); });
 }
 
 /// One iteration's map w ↦ J_hᵀ w of a chunk; the result is in the bars of `prev`.

@@ -233,10 +233,11 @@ void forward(F& f, const workspace<T>& e, const chunked& schedule, view<const X>
 /// The nodes outside of the iteration, all rows at once, last to first.
 template <dependence Depends, class F>
 void back_outside(F& f) {
-    for_each_node_reversed(typename F::program::nodes{}, [&]<class E>() {
+    constexpr dependence last = Depends == dependence::input ? dependence::current : Depends;
+    for_each_node_reversed(nodes_that_depend<typename F::program, Depends, last>{}, [&]<class E>() {
         if constexpr (E::depends == Depends)
             rule<E>::template back<dependence::input>(f, 0, f.rows());
-        else if constexpr (Depends == dependence::input && E::depends != dependence::output)
+        else
             rule<E>::hoist_back(f);
     });
 }
@@ -270,7 +271,7 @@ void backward(F& f, const workspace<T>& e, const adjoint& method, view<const X> 
     for_each_node(nodes{}, [&]<class E>() {
         // Those of the iteration are cleared chunk by chunk; others are stored by whoever comes first.
         constexpr bool iterated = E::depends == dependence::shifted || E::depends == dependence::current;
-        if constexpr (!rule<E>::broadcast && !F::template stored<E> && !std::same_as<E, root>)
+        if constexpr (!rule<E>::broadcast && !is_stored<typename F::program, E> && !std::same_as<E, root>)
             if (!iterated || f.unrolled) f.on.fill(f.rows() * f.template width_of<E>(), f.template bar_at<E>(0), 0);
     });
     gather(f, y_bar, first, sequences, f.template bar_at<root>(0));

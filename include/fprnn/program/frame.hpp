@@ -17,6 +17,18 @@ namespace fprnn {
 template <class E>
 struct rule;
 
+/// Whether P stores the cotangents of E, which nobody has cleared. Those of a vector that all tokens share are a sum.
+template <class Program, class P, class E>
+inline constexpr bool stores =
+    !rule<E>::broadcast && first_sender<Program, E> == Program::template slot<P> && rule<P>::template may_store_to<E>;
+/// Whether a node does.
+template <class Program, class E>
+inline constexpr bool is_stored = false;
+template <class Program, class E>
+    requires(first_sender<Program, E> != detail::none)
+inline constexpr bool is_stored<Program, E> =
+    stores<Program, node_at<typename Program::nodes, first_sender<Program, E>>, E>;
+
 /// The pass a frame is in: rules keep in forward what backward needs and skip in replay what was kept.
 enum class pass { forward, replay, backward };
 
@@ -136,13 +148,6 @@ struct frame : tile_of<Backend> {
     T* bar_at(index row) const {
         return bar[slot<E>] + (bars_of_chunk<E> ? row - bar_row : row) * stride_of<E>();
     }
-    /// Whether P stores the cotangents of E, which nobody has cleared. Those of a vector that all tokens share are a sum.
-    template <class P, class E>
-    static constexpr bool stores =
-        !rule<E>::broadcast && rule<P>::template may_store_to<E> && sends_first<Program, P, E>();
-    template <class E>
-    static constexpr bool stored =
-        []<class... P>(type_list<P...>) { return (stores<P, E> || ...); }(typename Program::nodes{});
     /// The cotangent rows of operand E, or null when E depends on less than the pass reaches.
     template <class E, dependence Reach>
     T* bar_within(index row) const {

@@ -5,6 +5,8 @@
 
 #include <concepts>
 #include <cstddef>
+#include <span>
+#include <tuple>
 #include <type_traits>
 
 /// From an expression to the list of nodes that are evaluated, operands first. Trees of elementwise functions become one
@@ -34,6 +36,18 @@ template <class List>
 inline constexpr std::size_t length = 0;
 template <class... L>
 inline constexpr std::size_t length<type_list<L...>> = sizeof...(L);
+
+namespace detail {
+
+template <class List, std::size_t I>
+struct node_at;
+template <class... L, std::size_t I>
+struct node_at<type_list<L...>, I> : std::tuple_element<I, std::tuple<L...>> {};
+
+}  // namespace detail
+
+template <class List, std::size_t I>
+using node_at = typename detail::node_at<List, I>::type;
 
 namespace detail {
 
@@ -185,20 +199,55 @@ struct program {
     static constexpr std::size_t slot = position<nodes, E>;
 };
 
-/// Whether P is the first node on the way back that sends something to E, all rows at once: the output's nodes come first,
-/// the iteration's chunk by chunk, the input's last.
-template <class Program, class P, class E>
-consteval bool sends_first() {
-    const auto outside = [](dependence d) { return d == dependence::input || d == dependence::output; };
-    if (!outside(P::depends) || !outside(E::depends) || !contains<typename needs<P>::type, E>) return false;
-    return [&]<class... C>(type_list<C...>) {
-        return (
-            (!contains<typename needs<C>::type, E> || std::same_as<C, P> ||
-             (outside(C::depends) && (C::depends == P::depends ? Program::template slot<C> < Program::template slot<P>
-                                                               : P::depends == dependence::output))) &&
-            ...);
-    }(typename Program::nodes{});
+namespace detail {
+
+template <dependence First, dependence Last, class Nodes, class Found = type_list<>>
+struct nodes_that_depend;
+template <dependence First, dependence Last, class Found>
+struct nodes_that_depend<First, Last, type_list<>, Found> {
+    using type = Found;
+};
+template <dependence First, dependence Last, class E, class... Rest, class... Found>
+struct nodes_that_depend<First, Last, type_list<E, Rest...>, type_list<Found...>>
+    : nodes_that_depend<
+          First, Last, type_list<Rest...>,
+          std::conditional_t<First <= E::depends && E::depends <= Last, type_list<Found..., E>, type_list<Found...>>> {
+};
+
+}  // namespace detail
+
+/// A program's nodes whose dependence is First to Last, in their order.
+template <class Program, dependence First, dependence Last = First>
+using nodes_that_depend = typename detail::nodes_that_depend<First, Last, typename Program::nodes>::type;
+
+namespace detail {
+
+/// Of the nodes that send to one outside of the iteration, the first on the way back, all rows at once: the output's nodes
+/// come first, last to first, the iteration's chunk by chunk, the input's last. `none` when one of them is iterated.
+inline constexpr std::size_t none = static_cast<std::size_t>(-1);
+consteval std::size_t first_sender(std::span<const bool> sends, std::span<const dependence> depends) {
+    std::size_t first = none;
+    for (std::size_t i = sends.size(); i-- > 0;) {
+        if (!sends[i]) continue;
+        if (depends[i] != dependence::input && depends[i] != dependence::output) return none;
+        if (first == none || (depends[first] == dependence::input && depends[i] == dependence::output)) first = i;
+    }
+    return first;
 }
+template <class E, class... C>
+consteval std::size_t first_sender(type_list<C...>) {
+    constexpr bool sends[] = {contains<typename needs<C>::type, E>...};
+    constexpr dependence depends[] = {C::depends...};
+    return first_sender(sends, depends);
+}
+
+}  // namespace detail
+
+/// The slot of the node that is the first on the way back to send something to E, all rows at once, or detail::none.
+template <class Program, class E>
+inline constexpr std::size_t first_sender = E::depends == dependence::input || E::depends == dependence::output
+                                                ? detail::first_sender<E>(typename Program::nodes{})
+                                                : detail::none;
 
 /// Calls `f.template operator()<E>()` for every node of a list, first to last or last to first.
 template <class... E, class F>

@@ -85,7 +85,7 @@ private:
         using T = typename F::scalar;
         const auto send = [&](auto... to) {
             call(f, n, arguments,
-                 body::chain_back<Functor<Arguments...>, sizeof...(A), T, F::template stores<node, A>...>{
+                 body::chain_back<Functor<Arguments...>, sizeof...(A), T, stores<typename F::program, node, A>...>{
                      f.template width_of<node>(),
                      {f.template values<A>(row)...},
                      f.template bars<node>(row),

@@ -303,7 +303,7 @@ private:
         if (const auto* packed = packed_part<P>(f, column); packed && n == f.tile)
             f.on.multiply_back_packed(x_bar, {y_bar, f.template memory_of<node>().packed_bar}, {w, packed}, false);
         else
-            f.on.multiply_back(x_bar, y_bar, w, F::template stores<node, P>, f.packing);
+            f.on.multiply_back(x_bar, y_bar, w, stores<typename F::program, node, P>, f.packing);
     }
     /// Whole cache lines.
     template <class P, class F>

@@ -88,75 +88,108 @@ struct first_behind<Program, Scan, type_list<E, Rest...>>
     : std::conditional_t<may_follow<Program, Scan, E>, std::type_identity<E>,
                          first_behind<Program, Scan, type_list<Rest...>>> {};
 
+/// The selective scans among nodes.
+template <class Nodes, class Found = type_list<>>
+struct scans_among;
+template <class... S>
+struct scans_among<type_list<>, type_list<S...>> {
+    using type = type_list<S...>;
+};
+template <class E, class... Rest, class... S>
+struct scans_among<type_list<E, Rest...>, type_list<S...>>
+    : scans_among<type_list<Rest...>, std::conditional_t<is_selective_scan<E>, type_list<S..., E>, type_list<S...>>> {};
+template <class Program>
+using scans_of = typename scans_among<typename Program::nodes>::type;
+
+template <class Program, class Scan>
+using chain_behind = typename first_behind<Program, Scan, typename Program::nodes>::type;
+
+template <class Program, class E, class... S>
+consteval bool is_behind_a_scan(type_list<S...>) {
+    return (std::same_as<chain_behind<Program, S>, E> || ...);
+}
+template <class Program, class Scan, class Step = typename operands_of_scan<Scan>::step>
+using chain_before =
+    std::conditional_t<may_precede<Program, Scan, Step> && !is_behind_a_scan<Program, Step>(scans_of<Program>{}), Step,
+                       void>;
+
+template <class Program, class E, class Scans = scans_of<Program>>
+struct scan_of_chain {
+    using type = void;
+};
+template <class Program, class E, class S, class... Rest>
+struct scan_of_chain<Program, E, type_list<S, Rest...>>
+    : std::conditional_t<std::same_as<chain_behind<Program, S>, E> || std::same_as<chain_before<Program, S>, E>,
+                         std::type_identity<S>, scan_of_chain<Program, E, type_list<Rest...>>> {};
+
+/// The slot in whose turn a pass that goes back through chains with their scans goes back through E.
+template <class Program, class E, class Scan = typename scan_of_chain<Program, E>::type>
+inline constexpr std::size_t turn_of = Program::template slot<Scan>;
+template <class Program, class E>
+inline constexpr std::size_t turn_of<Program, E, void> = Program::template slot<E>;
+
+/// Whether E may send to A in Scan's turn. Of those who send in the turns between, who stores has to be the first; and A itself, where it goes
+/// back in the same sweep over the nodes, must not have had its own.
+template <class Program, class Scan, class E, class A, class... C>
+consteval bool may_send_in_turn_of(type_list<C...>) {
+    constexpr std::size_t e = Program::template slot<E>, scan = Program::template slot<Scan>;
+    constexpr std::size_t first = std::min(e, scan), last = std::max(e, scan);
+    const auto between = [](std::size_t turn) { return first < turn && turn < last; };
+    const bool is_iterated = A::depends == dependence::shifted || A::depends == dependence::current;
+    return !(is_iterated && between(Program::template slot<A>)) &&
+           ((!(between(Program::template slot<C>) || between(turn_of<Program, C>)) ||
+             !contains<typename needs<C>::type, A> || (!stores<Program, E, A> && !stores<Program, C, A>)) &&
+            ...);
+}
+template <class Program, class Scan, class E, class... A>
+consteval bool may_go_back_in_turn_of(type_list<A...>) {
+    return (may_send_in_turn_of<Program, Scan, E, A>(typename Program::nodes{}) && ...);
+}
+
+/// Of the frame F, whose backend evaluates no chains in scans when it works in tiles.
+template <class F, class Scan>
+struct chains {
+    using before = void;
+    using behind = void;
+};
+template <class F, class Scan>
+    requires(!has_tiles<typename F::backend>)
+struct chains<F, Scan> {
+    using before = chain_before<typename F::program, Scan>;
+    using behind = chain_behind<typename F::program, Scan>;
+};
+template <class F, class E>
+struct scan_with {
+    using type = void;
+};
+template <class F, class E>
+    requires(!has_tiles<typename F::backend>)
+struct scan_with<F, E> : scan_of_chain<typename F::program, E> {};
+
 }  // namespace detail
 
 /// The chain of a scan's values that a device evaluates with it, or void: the first of them.
 template <class F, class Scan>
-using chain_behind =
-    typename std::conditional_t<has_tiles<typename F::backend>, std::type_identity<void>,
-                                detail::first_behind<typename F::program, Scan, typename F::program::nodes>>::type;
-
-namespace detail {
-
-template <class F, class E, class... S>
-consteval bool is_behind_a_scan(type_list<S...>) {
-    return ((is_selective_scan<S> && std::same_as<chain_behind<F, S>, E>) || ...);
-}
-template <class F, class Scan, class Step>
-consteval bool evaluates_step() {
-    if constexpr (has_tiles<typename F::backend>)
-        return false;
-    else
-        return may_precede<typename F::program, Scan, Step> && !is_behind_a_scan<F, Step>(typename F::program::nodes{});
-}
-
-}  // namespace detail
+using chain_behind = typename detail::chains<F, Scan>::behind;
 
 /// The chain of its Δ, which nobody else reads or evaluates, or void.
-template <class F, class Scan, class Step = typename detail::operands_of_scan<Scan>::step>
-using chain_before = std::conditional_t<detail::evaluates_step<F, Scan, Step>(), Step, void>;
+template <class F, class Scan>
+using chain_before = typename detail::chains<F, Scan>::before;
+
+/// The scan with which a device evaluates the elementwise node E, or void.
+template <class F, class E>
+using scan_of_chain = typename detail::scan_with<F, E>::type;
+
+/// Whether a pass that reaches Reach goes back through E, a chain of Scan, with it. The innermost loop, of one token, does so node by node.
+template <class F, class Scan, class E, dependence Reach>
+consteval bool goes_back_in_scan() {
+    if constexpr (std::is_void_v<E> || std::is_void_v<Scan> || Reach == dependence::current)
+        return false;
+    else
+        return detail::may_go_back_in_turn_of<typename F::program, Scan, E>(chain_arguments<E>{});
+}
 
 namespace detail {
-
-template <class F, class E, class S>
-inline constexpr bool is_chain_of = false;
-template <class F, class E, class S>
-    requires(is_selective_scan<S>)
-inline constexpr bool is_chain_of<F, E, S> = std::same_as<chain_behind<F, S>, E> || std::same_as<chain_before<F, S>, E>;
-
-template <class F, class E, class Nodes>
-struct scan_of_chain {
-    using type = void;
-};
-template <class F, class E, class S, class... Rest>
-struct scan_of_chain<F, E, type_list<S, Rest...>>
-    : std::conditional_t<is_chain_of<F, E, S>, std::type_identity<S>, scan_of_chain<F, E, type_list<Rest...>>> {};
-
-/// The slot in whose turn a pass that goes back through chains with their scans goes back through E.
-template <class F, class E>
-inline constexpr std::size_t turn_of = [] {
-    using scan = typename scan_of_chain<F, E, typename F::program::nodes>::type;
-    return F::program::template slot<std::conditional_t<std::is_void_v<scan>, E, scan>>;
-}();
-
-/// Whether E may send to A in Scan's turn. Of those who send in the turns between, who stores has to be the first; and A itself, where it goes
-/// back in the same sweep over the nodes, must not have had its own.
-template <class F, class Scan, class E, class A, class... C>
-consteval bool may_send_in_turn_of(type_list<C...>) {
-    using program = typename F::program;
-    constexpr std::size_t e = program::template slot<E>, scan = program::template slot<Scan>;
-    constexpr std::size_t first = std::min(e, scan), last = std::max(e, scan);
-    const auto between = [](std::size_t turn) { return first < turn && turn < last; };
-    const bool is_iterated = A::depends == dependence::shifted || A::depends == dependence::current;
-    return !(is_iterated && between(program::template slot<A>)) &&
-           ((!(between(program::template slot<C>) || between(turn_of<F, C>)) || !contains<typename needs<C>::type, A> ||
-             (!F::template stores<E, A> && !F::template stores<C, A>)) &&
-            ...);
-}
-template <class F, class Scan, class E, class... A>
-consteval bool may_go_back_in_turn_of(type_list<A...>) {
-    return (may_send_in_turn_of<F, Scan, E, A>(typename F::program::nodes{}) && ...);
-}
 
 // Functors are taken apart for nvcc, as in the rule of elementwise nodes.
 template <class Scan, class E, class F, class... A, template <class...> class Functor, class... Arguments>
@@ -167,19 +200,6 @@ auto chain_in_scan(const F& f, index row, type_list<A...>, Functor<Arguments...>
 }
 
 }  // namespace detail
-
-/// Whether a pass that reaches Reach goes back through E, a chain of Scan, with it. The innermost loop, of one token, does so node by node.
-template <class F, class Scan, class E, dependence Reach>
-consteval bool goes_back_in_scan() {
-    if constexpr (std::is_void_v<E> || std::is_void_v<Scan> || Reach == dependence::current)
-        return false;
-    else
-        return detail::may_go_back_in_turn_of<F, Scan, E>(chain_arguments<E>{});
-}
-
-/// The scan with which a device evaluates the elementwise node E, or void.
-template <class F, class E>
-using scan_of_chain = typename detail::scan_of_chain<F, E, typename F::program::nodes>::type;
 
 /// E, which is chain_before or chain_behind of Scan, from `row` on. The value of the chain behind has other readers; Δ has them on the way
 /// back alone, so that it is not stored on the way there.
@@ -200,7 +220,7 @@ template <class Scan, class E, dependence Reach, class F, class Call, class... A
           class... Arguments>
 void chain_back_in_scan(const F& f, index row, const Call& call, type_list<A...>, Functor<Arguments...>) {
     using T = typename F::scalar;
-    using stores = std::integer_sequence<bool, F::template stores<E, A>...>;
+    using stores = std::integer_sequence<bool, stores<typename F::program, E, A>...>;
     const auto send = [&](auto... to) {
         call(kernel::chain_of_scan_back<Functor<Arguments...>, T, stores, operand_of<Scan, A>()...>{
             {{f.template values<A>(row)...}}, f.template bars<E>(row), {to.into...}});
