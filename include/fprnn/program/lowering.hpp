@@ -44,10 +44,23 @@ struct node_at;
 template <class... L, std::size_t I>
 struct node_at<type_list<L...>, I> : std::tuple_element<I, std::tuple<L...>> {};
 
+template <class List, template <class> class Is, class Found = type_list<>>
+struct only;
+template <template <class> class Is, class Found>
+struct only<type_list<>, Is, Found> {
+    using type = Found;
+};
+template <class E, class... Rest, template <class> class Is, class... Found>
+struct only<type_list<E, Rest...>, Is, type_list<Found...>>
+    : only<type_list<Rest...>, Is, std::conditional_t<Is<E>::value, type_list<Found..., E>, type_list<Found...>>> {};
+
 }  // namespace detail
 
 template <class List, std::size_t I>
 using node_at = typename detail::node_at<List, I>::type;
+/// Those of a list for which Is<E>::value, in their order.
+template <class List, template <class> class Is>
+using only = typename detail::only<List, Is>::type;
 
 namespace detail {
 
@@ -201,30 +214,24 @@ struct program {
 
 namespace detail {
 
-template <dependence First, dependence Last, class Nodes, class Found = type_list<>>
-struct nodes_that_depend;
-template <dependence First, dependence Last, class Found>
-struct nodes_that_depend<First, Last, type_list<>, Found> {
-    using type = Found;
-};
-template <dependence First, dependence Last, class E, class... Rest, class... Found>
-struct nodes_that_depend<First, Last, type_list<E, Rest...>, type_list<Found...>>
-    : nodes_that_depend<
-          First, Last, type_list<Rest...>,
-          std::conditional_t<First <= E::depends && E::depends <= Last, type_list<Found..., E>, type_list<Found...>>> {
+template <dependence First, dependence Last>
+struct dependence_within {
+    template <class E>
+    struct of : std::bool_constant<First <= E::depends && E::depends <= Last> {};
 };
 
 }  // namespace detail
 
 /// A program's nodes whose dependence is First to Last, in their order.
 template <class Program, dependence First, dependence Last = First>
-using nodes_that_depend = typename detail::nodes_that_depend<First, Last, typename Program::nodes>::type;
+using nodes_that_depend = only<typename Program::nodes, detail::dependence_within<First, Last>::template of>;
 
 namespace detail {
 
+inline constexpr std::size_t none = static_cast<std::size_t>(-1);
+
 /// Of the nodes that send to one outside of the iteration, the first on the way back, all rows at once: the output's nodes
 /// come first, last to first, the iteration's chunk by chunk, the input's last. `none` when one of them is iterated.
-inline constexpr std::size_t none = static_cast<std::size_t>(-1);
 consteval std::size_t first_sender(std::span<const bool> sends, std::span<const dependence> depends) {
     std::size_t first = none;
     for (std::size_t i = sends.size(); i-- > 0;) {

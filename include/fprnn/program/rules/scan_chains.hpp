@@ -29,7 +29,7 @@ struct operands_of_scan<selective_scan_node<Name, Delta, B, C, U>> {
     using input = U;
 };
 template <class E>
-inline constexpr bool is_selective_scan = !std::is_void_v<typename operands_of_scan<E>::step>;
+struct is_selective_scan : std::bool_constant<!std::is_void_v<typename operands_of_scan<E>::step>> {};
 
 /// Where a device has E when it scans.
 template <class Scan, class E>
@@ -88,18 +88,8 @@ struct first_behind<Program, Scan, type_list<E, Rest...>>
     : std::conditional_t<may_follow<Program, Scan, E>, std::type_identity<E>,
                          first_behind<Program, Scan, type_list<Rest...>>> {};
 
-/// The selective scans among nodes.
-template <class Nodes, class Found = type_list<>>
-struct scans_among;
-template <class... S>
-struct scans_among<type_list<>, type_list<S...>> {
-    using type = type_list<S...>;
-};
-template <class E, class... Rest, class... S>
-struct scans_among<type_list<E, Rest...>, type_list<S...>>
-    : scans_among<type_list<Rest...>, std::conditional_t<is_selective_scan<E>, type_list<S..., E>, type_list<S...>>> {};
 template <class Program>
-using scans_of = typename scans_among<typename Program::nodes>::type;
+using scans_of = fprnn::only<typename Program::nodes, is_selective_scan>;
 
 template <class Program, class Scan>
 using chain_behind = typename first_behind<Program, Scan, typename Program::nodes>::type;
