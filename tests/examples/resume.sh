@@ -3,6 +3,10 @@
 # moments, which SEED gives, and resumed until it is done, and what it has written is to the bit what an uninterrupted run writes.
 set -u
 program=$1 kills=${2:-100} seed=${3:-$(($(date +%s) % 32768))}
+if [[ ! -x $program ]]; then
+    echo "FAILED: $program is not there"
+    exit 1
+fi
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 failures=0

@@ -3,6 +3,10 @@
 # work, and with a signal.
 set -u
 program=$1 built_with=${2-}
+if [[ ! -x $program ]]; then
+    echo "FAILED: $program is not there"
+    exit 1
+fi
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 failures=0

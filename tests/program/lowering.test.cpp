@@ -72,7 +72,7 @@ TEST_CASE(
         constexpr auto root = affine<"r">(a) * affine<"s">(b);
         CHECK(first_to(h, root) == slot_of(b, root));
         CHECK(first_to(a, root) == slot_of(affine<"r">(a), root));
-        CHECK(first_to(root, root) == detail::none);
+        CHECK(first_to(root, root) == detail::no_sender);
     }
     SUBCASE("the output's, which stands before one of the input's") {
         constexpr auto read = linear<"c">(y) * h;
@@ -85,8 +85,8 @@ TEST_CASE(
         constexpr auto root = z * h;
         CHECK(first_to(h, root) == slot_of(root, root));
         constexpr auto w = fixed_point(sigmoid(affine<"l">(in)) * (h + prev));
-        CHECK(first_to(h, w) == detail::none);
-        CHECK(first_to(prev, w) == detail::none);
+        CHECK(first_to(h, w) == detail::no_sender);
+        CHECK(first_to(prev, w) == detail::no_sender);
     }
 }
 

@@ -25,7 +25,7 @@ inline constexpr bool stores =
 template <class Program, class E>
 inline constexpr bool is_stored = false;
 template <class Program, class E>
-    requires(first_sender<Program, E> != detail::none)
+    requires(first_sender<Program, E> != detail::no_sender)
 inline constexpr bool is_stored<Program, E> =
     stores<Program, node_at<typename Program::nodes, first_sender<Program, E>>, E>;
 

@@ -228,16 +228,16 @@ using nodes_that_depend = only<typename Program::nodes, detail::dependence_withi
 
 namespace detail {
 
-inline constexpr std::size_t none = static_cast<std::size_t>(-1);
+inline constexpr std::size_t no_sender = static_cast<std::size_t>(-1);
 
 /// Of the nodes that send to one outside of the iteration, the first on the way back, all rows at once: the output's nodes
-/// come first, last to first, the iteration's chunk by chunk, the input's last. `none` when one of them is iterated.
+/// come first, last to first, the iteration's chunk by chunk, the input's last. `no_sender` when one of them is iterated.
 consteval std::size_t first_sender(std::span<const bool> sends, std::span<const dependence> depends) {
-    std::size_t first = none;
+    std::size_t first = no_sender;
     for (std::size_t i = sends.size(); i-- > 0;) {
         if (!sends[i]) continue;
-        if (depends[i] != dependence::input && depends[i] != dependence::output) return none;
-        if (first == none || (depends[first] == dependence::input && depends[i] == dependence::output)) first = i;
+        if (depends[i] != dependence::input && depends[i] != dependence::output) return no_sender;
+        if (first == no_sender || (depends[first] == dependence::input && depends[i] == dependence::output)) first = i;
     }
     return first;
 }
@@ -250,11 +250,11 @@ consteval std::size_t first_sender(type_list<C...>) {
 
 }  // namespace detail
 
-/// The slot of the node that is the first on the way back to send something to E, all rows at once, or detail::none.
+/// The slot of the node that is the first on the way back to send something to E, all rows at once, or detail::no_sender.
 template <class Program, class E>
 inline constexpr std::size_t first_sender = E::depends == dependence::input || E::depends == dependence::output
                                                 ? detail::first_sender<E>(typename Program::nodes{})
-                                                : detail::none;
+                                                : detail::no_sender;
 
 /// Calls `f.template operator()<E>()` for every node of a list, first to last or last to first.
 template <class... E, class F>
