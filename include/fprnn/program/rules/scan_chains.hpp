@@ -210,9 +210,9 @@ template <class Scan, class E, dependence Reach, class F, class Call, class... A
           class... Arguments>
 void chain_back_in_scan(const F& f, index row, const Call& call, type_list<A...>, Functor<Arguments...>) {
     using T = typename F::scalar;
-    using stores = std::integer_sequence<bool, stores<typename F::program, E, A>...>;
+    using storing = std::integer_sequence<bool, stores<typename F::program, E, A>...>;
     const auto send = [&](auto... to) {
-        call(kernel::chain_of_scan_back<Functor<Arguments...>, T, stores, operand_of<Scan, A>()...>{
+        call(kernel::chain_of_scan_back<Functor<Arguments...>, T, storing, operand_of<Scan, A>()...>{
             {{f.template values<A>(row)...}}, f.template bars<E>(row), {to.into...}});
         (to.finish(), ...);
     };
