@@ -86,6 +86,7 @@ TEST_CASE(
         CHECK(first_to(h, root) == slot_of(root, root));
         constexpr auto w = fixed_point(sigmoid(affine<"l">(in)) * (h + prev));
         CHECK(first_to(h, w) == detail::no_sender);
+        CHECK(first_to(h, w * h) == detail::no_sender);
         CHECK(first_to(prev, w) == detail::no_sender);
     }
 }
