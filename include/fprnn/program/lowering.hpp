@@ -56,6 +56,7 @@ struct only<type_list<E, Rest...>, Is, type_list<Found...>>
 
 }  // namespace detail
 
+/// The one whose position is I.
 template <class List, std::size_t I>
 using node_at = typename detail::node_at<List, I>::type;
 /// Those of a list for which Is<E>::value, in their order.

@@ -136,39 +136,23 @@ consteval bool may_go_back_in_turn_of(type_list<A...>) {
     return (may_send_in_turn_of<Program, Scan, E, A>(typename Program::nodes{}) && ...);
 }
 
-/// Of the frame F, whose backend evaluates no chains in scans when it works in tiles.
-template <class F, class Scan>
-struct chains {
-    using before = void;
-    using behind = void;
-};
-template <class F, class Scan>
-    requires(!has_tiles<typename F::backend>)
-struct chains<F, Scan> {
-    using before = chain_before<typename F::program, Scan>;
-    using behind = chain_behind<typename F::program, Scan>;
-};
+/// What works in tiles evaluates no chains in scans.
 template <class F, class E>
-struct scan_with {
-    using type = void;
-};
-template <class F, class E>
-    requires(!has_tiles<typename F::backend>)
-struct scan_with<F, E> : scan_of_chain<typename F::program, E> {};
+using on_a_device = std::conditional_t<has_tiles<typename F::backend>, void, E>;
 
 }  // namespace detail
 
 /// The chain of a scan's values that a device evaluates with it, or void: the first of them.
 template <class F, class Scan>
-using chain_behind = typename detail::chains<F, Scan>::behind;
+using chain_behind = detail::on_a_device<F, detail::chain_behind<typename F::program, Scan>>;
 
 /// The chain of its Δ, which nobody else reads or evaluates, or void.
 template <class F, class Scan>
-using chain_before = typename detail::chains<F, Scan>::before;
+using chain_before = detail::on_a_device<F, detail::chain_before<typename F::program, Scan>>;
 
 /// The scan with which a device evaluates the elementwise node E, or void.
 template <class F, class E>
-using scan_of_chain = typename detail::scan_with<F, E>::type;
+using scan_of_chain = detail::on_a_device<F, typename detail::scan_of_chain<typename F::program, E>::type>;
 
 /// Whether a pass that reaches Reach goes back through E, a chain of Scan, with it. The innermost loop, of one token, does so node by node.
 template <class F, class Scan, class E, dependence Reach>
