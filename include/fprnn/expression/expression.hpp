@@ -214,7 +214,7 @@ template <class Q, class V>
 constexpr auto operator*(Q, V) {
     static_assert(detail::never<Q, V>,
                   "Q * v and (I - Q) * w need an expression of width d_inner behind the mixer, such as prev or "
-                  "linear<\"v\">(in); products of mixers are Q * (P * v)");
+                  "linear<\"v\">(in), or another mixer, Q * P");
     return previous_node{};
 }
 template <class Q, expression V, expression W>

@@ -77,6 +77,16 @@ template <int Numerator, int Denominator = 1>
 struct fan_in {
     static constexpr initialiser value{initialiser::rule::fan_in, double(Numerator) / Denominator};
 };
+template <int Numerator, int Denominator = 1>
+struct normal {
+    static constexpr initialiser value{initialiser::rule::normal, double(Numerator) / Denominator};
+};
+/// Uniform on ± Numerator / Denominator.
+template <int Numerator, int Denominator = 1>
+struct uniform {
+    static constexpr initialiser value{initialiser::rule::uniform, -double(Numerator) / Denominator,
+                                       double(Numerator) / Denominator};
+};
 struct log_row {
     static constexpr initialiser value{initialiser::rule::log_row};
 };

@@ -58,7 +58,7 @@ std::string team_name() {
 ///     mix_back     v̄ += Qᵀ ō, w̄ += ō − Qᵀ ō, to rounding, entry by entry; either may be null
 ///     mix_back_q, prepare_back     += what difference quotients say, for every prepared and raw number
 ///     compact      I − Q = U S Uᵀ with S lower triangular, where M is a compact_mixer
-///     norm         ‖Q‖₂ ≤ 1, where that is claimed
+///     norm         ‖Q‖₂ ≤ 1 and ‖I − Q‖₂ < 1, where these are claimed
 ///     all          write what they are given and nothing beside it, read nothing that scratch held before
 ///     threads      of mixers that keep the other laws, unless claims.several_threads is false: on a team of three, each with some of the
 ///                  channels, they give what they give on one. Loops that do not go through Team are found so, and missing waits,

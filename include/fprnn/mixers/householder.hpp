@@ -1,12 +1,6 @@
 #pragma once
 
-#include <fprnn/core/shape.hpp>
-#include <fprnn/mixers/mixer.hpp>
-#include <fprnn/ops/elementwise.hpp>
-#include <fprnn/ops/l2_normalise.hpp>
-
-#include <array>
-#include <string>
+#include <fprnn/mixers/unit_directions.hpp>
 
 namespace fprnn {
 
@@ -17,58 +11,12 @@ namespace fprnn {
 /// Guaranteed: ‖Q‖₂ ≤ 1 for both scales. Not guaranteed: ‖I − Q‖₂ < 1. It holds for R = 1 and scale 1; the supremum is
 /// 1.15 for R = 2, 1.38 for R = 4 and 1.59 for R = 8, and with scale 2 iterations can enter an orbit of period 2.
 template <int R, int Scale = 1>
-struct householder_mixer {
-    static constexpr int rank = R;
-    static constexpr bool holds = true;
+struct householder_mixer : unit_directions<R, Scale> {
+    using directions = unit_directions<R, Scale>;
     static_assert(R >= 1, "householder<R>: R must be at least 1");
     static_assert(Scale == 1 || Scale == 2, "householder<R>: reflection_scale is 1 (paper) or 2 (the authors' code)");
 
-    static void check(index D) {
-        require(D >= R, "householder", [&] {
-            return "R = " + std::to_string(R) + " reflections need d_inner >= " + std::to_string(R) + ", got " +
-                   std::to_string(D);
-        });
-        // size and scratch, which nothing checks again.
-        (void)checked_product(R + 2, D, "householder: R + 2 times d_inner");
-    }
-    static std::array<index, 2> raw_sizes(index D) { return {R * D, R}; }
-    static index size(index D) { return R * D + 2 * R; }
-    static index scratch(index D) { return 2 * D; }
-
-    template <class Team, class T>
-    FPRNN_BOTH static void prepare(index D, const T* const* raw, T* q) {
-        for (index i = 0; i < R; ++i) {
-            const T* u = raw[0] + i * D;
-            auto x = room<Team>(D, q + i * D);
-            Team::each(D, [&](auto lane) { lane.store(x, chain::silu_function::value(lane.load(u))); });
-            const T scale = l2_normalise_function::value<Team, T>(D, x, q + i * D);
-            Team::once([&] {
-                q[R * D + R + i] = scale;
-                q[R * D + i] = T(Scale) * chain::sigmoid_function::value(raw[1][i]);
-            });
-        }
-    }
-
-    template <class Team, class T>
-    FPRNN_BOTH static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar) {
-        for (index i = 0; i < R; ++i) {
-            const T* u = raw[0] + i * D;
-            const auto unit = held<Team>(D, q + i * D), bar = held<Team>(D, q_bar + i * D);
-            const T scale = q[R * D + R + i];
-            // x̄ of the normalisation of x = SiLU(u), and of its scale 1/‖x‖; then through SiLU.
-            const auto projected = [&](auto lane) { return small_array{lane.load(unit) * lane.load(bar)}; };
-            T along = 0;
-            if (scale < T(1) / T(l2_normalise_function::epsilon))
-                along = Team::template sum<1>(D, projected)[0] + q_bar[R * D + R + i] * scale;
-            Team::each(D, [&](auto lane) {
-                using V = decltype(lane.load(u));
-                const V x_bar = (lane.load(bar) - lane.load(unit) * V(along)) * V(scale);
-                lane.add(raw_bar[0] + i * D, x_bar * chain::silu_function::slope(lane.load(u), {}));  // of u alone
-            });
-            const T sigma = chain::sigmoid_function::value(raw[1][i]);
-            Team::once([&] { raw_bar[1][i] += q_bar[R * D + i] * T(Scale) * sigma * (T(1) - sigma); });
-        }
-    }
+    static void check(index D) { directions::check("householder", "reflections", D); }
 
     /// I − Q = U S Uᵀ: row i of S is α_i (e_i − Σ_{j<i} (ū_iᵀ ū_j) S_j).
     template <class Team, class T>
@@ -95,8 +43,8 @@ struct householder_mixer {
     FPRNN_BOTH static void mix(index D, const T* q, const T* v, const T* w, T* out, T* scratch) {
         const auto rest = held<Team>(D, w);
         auto d = room<Team>(D, scratch);
-        difference<Team>(D, v, w, rest, d);
-        for (index i = 0; i < R; ++i) reflect<Team>(D, q + i * D, q[R * D + i], d, d);
+        mixing::difference<Team>(D, v, w, rest, d);
+        for (index i = 0; i < R; ++i) mixing::reflect<Team>(D, q + i * D, q[R * D + i], d, d);
         if (w)
             Team::each(D, [&](auto lane) { lane.store(out, lane.load(rest) + lane.load(d)); });
         else
@@ -107,8 +55,8 @@ struct householder_mixer {
     FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
         const auto bar = held<Team>(D, out_bar);
         auto g = room<Team>(D, scratch);
-        reflect<Team>(D, q + (R - 1) * D, q[R * D + R - 1], bar, g);
-        for (index i = R - 2; i >= 0; --i) reflect<Team>(D, q + i * D, q[R * D + i], g, g);
+        mixing::reflect<Team>(D, q + (R - 1) * D, q[R * D + R - 1], bar, g);
+        for (index i = R - 2; i >= 0; --i) mixing::reflect<Team>(D, q + i * D, q[R * D + i], g, g);
         Team::each(D, [&](auto lane) {
             if (v_bar) lane.add(v_bar, lane.load(g));
             if (w_bar) lane.add(w_bar, lane.load(bar) - lane.load(g));
@@ -121,10 +69,10 @@ struct householder_mixer {
     FPRNN_BOTH static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar,
                                       T* scratch) {
         auto d = room<Team>(D, scratch), g = room<Team>(D, scratch + D);
-        difference<Team>(D, v, w, w, d);
+        mixing::difference<Team>(D, v, w, w, d);
         small_array<T, R> a;
         for (index i = 0; i + 1 < R; ++i)
-            a[static_cast<std::size_t>(i)] = reflect<Team>(D, q + i * D, q[R * D + i], d, d);
+            a[static_cast<std::size_t>(i)] = mixing::reflect<Team>(D, q + i * D, q[R * D + i], d, d);
         Team::each(D, [&](auto lane) { lane.store(g, lane.load(out_bar)); });
         for (index i = R - 1; i >= 0; --i) {
             const auto u = held<Team>(D, q + i * D);
@@ -137,7 +85,7 @@ struct householder_mixer {
                 });
                 along_d = sums[0], along_g = sums[1];
             } else {
-                along_d = a[static_cast<std::size_t>(i)], along_g = along<Team, T>(D, u, g);
+                along_d = a[static_cast<std::size_t>(i)], along_g = mixing::along<Team, T>(D, u, g);
             }
             Team::once([&] { q_bar[R * D + i] -= along_d * along_g; });
             const T by_d = -q[R * D + i] * along_g, by_g = -q[R * D + i] * along_d, back = is_last ? T(0) : -by_g;
@@ -150,34 +98,6 @@ struct householder_mixer {
                 lane.store(g, after + V(by_d) * x);
             });
         }
-    }
-
-private:
-    /// d = v − w, of which null ones are zero; `rest` is w, which may be held.
-    template <class Team, class T, class Rest, class Row>
-    FPRNN_BOTH static void difference(index D, const T* v, const T* w, const Rest& rest, Row& d) {
-        if (v && w)
-            Team::each(D, [&](auto lane) { lane.store(d, lane.load(v) - lane.load(rest)); });
-        else if (v)
-            Team::each(D, [&](auto lane) { lane.store(d, lane.load(v)); });
-        else if (w)
-            Team::each(D, [&](auto lane) { lane.store(d, -lane.load(rest)); });
-        else
-            Team::each(D, [&](auto lane) { lane.store(d, decltype(lane.load(v))(T(0))); });
-    }
-
-    template <class Team, class T, class A, class B>
-    FPRNN_BOTH static T along(index D, const A& u, const B& x) {
-        return Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(u) * lane.load(x)}; })[0];
-    }
-    /// to = from − α ū a with a = ūᵀ from, which it returns. `from` and `to` may be held, and one row.
-    template <class Team, class T, class From, class To>
-    FPRNN_BOTH static T reflect(index D, const T* unit, T alpha, const From& from, To& to) {
-        const auto u = held<Team>(D, unit);
-        const T a = along<Team, T>(D, u, from), by = -alpha * a;
-        Team::each(D,
-                   [&](auto lane) { lane.store(to, lane.load(from) + decltype(lane.load(unit))(by) * lane.load(u)); });
-        return a;
     }
 };
 

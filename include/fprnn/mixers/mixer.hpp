@@ -11,8 +11,8 @@ namespace fprnn {
 ///
 ///     out = Q v + (I − Q) w = w + Q (v − w)
 ///
-/// and its adjoints. Its raw numbers come from linear maps, one row of numbers a map. A mixer type M works on one token's row of D
-/// channels:
+/// and its adjoints. Any linear map of a token's row of D channels is one, whatever its numbers are. They come from expressions, linear
+/// maps as a rule, one row of raw numbers a map. A mixer type M works on one token:
 ///
 ///     M::raw_sizes(D)                                 numbers that each of its maps gives, as a std::array
 ///     M::size(D)                                      numbers of the prepared form
@@ -20,6 +20,8 @@ namespace fprnn {
 ///     M::check(D)                                     argument_error when D does not fit; may be left out
 ///     M::prepare<Team>(D, raw, q)                     q from the values of its maps, raw[k]
 ///     M::prepare_back<Team>(D, raw, q, q_bar, raw_bar)             raw_bar[k] +=; q is what prepare made of raw
+///     M::prepare_scratch(D)                           where M has it, prepare and prepare_back receive so many numbers of scratch
+///                                                     as their last argument
 ///     M::mix<Team>(D, q, v, w, out, scratch)          a null v or w is zero; out may be v
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
@@ -40,12 +42,30 @@ namespace fprnn {
 /// In an expression it is mixer_node<M, Maps...>, see householder in fprnn/expression/mixers.hpp. check_mixer<M>() in
 /// fprnn/mixers/check_mixer.hpp says whether all of this holds.
 template <class M>
-concept mixer = requires(index D, double* p, const double* c, const double* const* raw, double* const* raw_bar) {
+concept prepares_in_scratch = requires(index D) {
+    { M::prepare_scratch(D) } -> std::convertible_to<index>;
+};
+
+namespace detail {
+template <class M>
+concept prepares_alone = requires(index D, double* q, const double* c, const double* const* raw, double* const* bar) {
+    M::template prepare<serial_team<double>, double>(D, raw, q);
+    M::template prepare_back<serial_team<double>, double>(D, raw, c, c, bar);
+};
+template <class M>
+concept prepares_with_scratch = prepares_in_scratch<M> &&
+    requires(index D, double* q, const double* c, const double* const* raw, double* const* bar) {
+    M::template prepare<serial_team<double>, double>(D, raw, q, q);
+    M::template prepare_back<serial_team<double>, double>(D, raw, c, c, bar, q);
+};
+}  // namespace detail
+
+template <class M>
+concept mixer = (detail::prepares_alone<M> || detail::prepares_with_scratch<M>)&&requires(index D, double* p,
+                                                                                          const double* c) {
     { M::size(D) } -> std::convertible_to<index>;
     { M::raw_sizes(D)[0] } -> std::convertible_to<index>;
     { M::scratch(D) } -> std::convertible_to<index>;
-    M::template prepare<serial_team<double>, double>(D, raw, p);
-    M::template prepare_back<serial_team<double>, double>(D, raw, c, c, raw_bar);
     M::template mix<serial_team<double>, double>(D, c, c, c, p, p);
     M::template mix_back<serial_team<double>, double>(D, c, c, p, p, p);
     M::template mix_back_q<serial_team<double>, double>(D, c, c, c, c, p, p);
@@ -53,6 +73,34 @@ concept mixer = requires(index D, double* p, const double* c, const double* cons
 
 template <class M>
 inline constexpr bool is_mixer = mixer<M>;  // a concept in a static_assert would list all that it requires
+
+namespace mixing {
+
+/// Numbers of scratch that prepare and prepare_back of M take.
+template <class M>
+index prepare_scratch(index D) {
+    if constexpr (prepares_in_scratch<M>)
+        return M::prepare_scratch(D);
+    else
+        return 0;
+}
+/// M::prepare, with scratch where M takes some.
+template <class M, class Team, class T>
+FPRNN_BOTH void prepare(index D, const T* const* raw, T* q, T* scratch) {
+    if constexpr (prepares_in_scratch<M>)
+        M::template prepare<Team, T>(D, raw, q, scratch);
+    else
+        M::template prepare<Team, T>(D, raw, q);
+}
+template <class M, class Team, class T>
+FPRNN_BOTH void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar, T* scratch) {
+    if constexpr (prepares_in_scratch<M>)
+        M::template prepare_back<Team, T>(D, raw, q, q_bar, raw_bar, scratch);
+    else
+        M::template prepare_back<Team, T>(D, raw, q, q_bar, raw_bar);
+}
+
+}  // namespace mixing
 
 /// Whether its functions hold rows.
 template <class M>

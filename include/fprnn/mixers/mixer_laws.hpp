@@ -23,13 +23,14 @@ public:
 
     void try_all() {
         equal("prepare overwrites q", trial_.prepare(10), trial_.q);
+        equal("prepare reads nothing that scratch held before", trial_.prepare(0, nan), trial_.q);
         mixing();
         if (claims_.dense) definition();
         adjoints();
         gradients();
         if (trial_.m.compact) compact_form();
-        if (claims_.norm_at_most_one)
-            for (std::uint64_t stream = 1; stream <= 10; ++stream) norm(stream);
+        if (claims_.norm_at_most_one || claims_.contracts)
+            for (std::uint64_t stream = 1; stream <= 10; ++stream) norms(stream);
         for (const std::string& function : trial_.strayed)
             hold(function + " writes nothing beside its arrays", nan, 0, "numbers before or behind one have changed");
     }
@@ -43,9 +44,9 @@ public:
         const std::string same = " gives on several threads what it gives on one";
         for (const bool backwards : {false, true}) {
             team_of_turns::backwards = backwards;
-            equal("prepare" + same, trial_.prepare(10), one.prepare());
+            equal("prepare" + same, trial_.prepare(10, nan), one.prepare());
             const fenced from = fenced::random(one.m.size, 5);
-            const auto got = trial_.prepare_back(from), expected = one.prepare_back(from);
+            const auto got = trial_.prepare_back(from, 0, nan), expected = one.prepare_back(from);
             for (std::size_t k = 0; k < got.size(); ++k) equal("prepare_back" + same, got[k], expected[k]);
             for (const auto& [v, w] : both) {
                 equal("mix" + same, trial_.mix(v, w, 10, nan), one.mix(v, w));
@@ -130,11 +131,13 @@ private:
         equal("mix_back_q reads nothing that scratch held before", trial_.mix_back_q(&v_, &w_, 0, nan), q_bar);
 
         const fenced from = fenced::random(trial_.m.size, 5);
-        const auto once = trial_.prepare_back(from), more = trial_.prepare_back(from, 10);
+        const auto once = trial_.prepare_back(from), more = trial_.prepare_back(from, 10),
+                   dirty = trial_.prepare_back(from, 0, nan);
         std::vector<gradcheck_input> inputs;
         for (std::size_t k = 0; k < once.size(); ++k) {
             inputs.push_back({"raw[" + std::to_string(k) + "]", trial_.raw[k], once[k]});
             equal("prepare_back adds to raw_bar", more[k], sum(1, once[k], fenced(once[k].size(), 10)));
+            equal("prepare_back reads nothing that scratch held before", dirty[k], once[k]);
         }
         slopes(
             "prepare_back gives the gradient of prepare in raw", [&] { return dot(trial_.prepare(), from); }, inputs);
@@ -158,25 +161,39 @@ private:
         equal("compact's S is lower triangular", S, lower, 0);
     }
 
-    /// ‖Q‖₂ by power iteration on QᵀQ, for raw numbers that drive what is bounded to its limits.
-    void norm(std::uint64_t stream) {
+    /// ‖Q‖₂ and ‖I − Q‖₂ for raw numbers that drive what is bounded to its limits.
+    void norms(std::uint64_t stream) {
         trial_.draw(stream, 3);
-        const fenced Q = trial_.matrix();
+        fenced Q = trial_.matrix();
+        if (claims_.norm_at_most_one) {
+            const double size = norm(Q);
+            hold("the norm of Q is at most 1", size <= 1 ? 0 : size - 1, 4 * claims_.rounding,
+                 "it is " + number_text(size));
+        }
+        if (claims_.contracts) {
+            for (index r = 0; r < D_; ++r)
+                for (index c = 0; c < D_; ++c) Q[r * D_ + c] = (r == c) - Q[r * D_ + c];
+            const double size = norm(Q);
+            hold("the norm of I - Q is below 1", size < 1 ? 0 : size - 1, 4 * claims_.rounding,
+                 "it is " + number_text(size));
+        }
+        trial_.draw(1, 1);
+    }
+    /// ‖A‖₂ by power iteration on AᵀA, A [D,D].
+    double norm(const fenced& A) const {
         fenced x = v_;
         double size = 0;
         for (int i = 0; i < 200; ++i) {
             x = sum(1 / std::max(std::sqrt(dot(x, x)), 1e-300), x, fenced(D_));
             fenced y(D_), back(D_);
             for (index r = 0; r < D_; ++r)
-                for (index c = 0; c < D_; ++c) y[r] += Q[r * D_ + c] * x[c];
+                for (index c = 0; c < D_; ++c) y[r] += A[r * D_ + c] * x[c];
             for (index r = 0; r < D_; ++r)
-                for (index c = 0; c < D_; ++c) back[c] += Q[r * D_ + c] * y[r];
+                for (index c = 0; c < D_; ++c) back[c] += A[r * D_ + c] * y[r];
             size = std::sqrt(dot(y, y));
             x = back;
         }
-        hold("the norm of Q is at most 1", size <= 1 ? 0 : size - 1, 4 * claims_.rounding,
-             "it is " + std::to_string(size));
-        trial_.draw(1, 1);
+        return size;
     }
 
     void equal(const std::string& law, const fenced& got, const fenced& expected) {

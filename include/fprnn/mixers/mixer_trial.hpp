@@ -18,10 +18,10 @@ namespace fprnn::detail {
 /// A mixer's functions for one width, in double. Which mixer and team they are of is forgotten, so that the laws compile once.
 struct mixer_functions {
     std::string team;
-    index D, size, scratch, rank;  // rank 0: no compact form
+    index D, size, scratch, prepare_scratch, rank;  // rank 0: no compact form
     std::vector<index> raw_sizes;
-    void (*prepare)(index, const double* const*, double*);
-    void (*prepare_back)(index, const double* const*, const double*, const double*, double* const*);
+    void (*prepare)(index, const double* const*, double*, double*);
+    void (*prepare_back)(index, const double* const*, const double*, const double*, double* const*, double*);
     void (*mix)(index, const double*, const double*, const double*, double*, double*);
     void (*mix_back)(index, const double*, const double*, double*, double*, double*);
     void (*mix_back_q)(index, const double*, const double*, const double*, const double*, double*, double*);
@@ -45,13 +45,15 @@ mixer_functions functions_of(const std::string& team, index D) {
         .D = D,
         .size = M::size(D),
         .scratch = M::scratch(D),
+        .prepare_scratch = mixing::prepare_scratch<M>(D),
         .rank = 0,
         .raw_sizes = {std::begin(raw_sizes), std::end(raw_sizes)},
-        .prepare = [](index d, const double* const* raw,
-                      double* q) { run_on<Team>([=] { M::template prepare<Team>(d, raw, q); }); },
+        .prepare = [](index d, const double* const* raw, double* q,
+                      double* scratch) { run_on<Team>([=] { mixing::prepare<M, Team>(d, raw, q, scratch); }); },
         .prepare_back =
-            [](index d, const double* const* raw, const double* q, const double* q_bar, double* const* raw_bar) {
-                run_on<Team>([=] { M::template prepare_back<Team>(d, raw, q, q_bar, raw_bar); });
+            [](index d, const double* const* raw, const double* q, const double* q_bar, double* const* raw_bar,
+               double* scratch) {
+                run_on<Team>([=] { mixing::prepare_back<M, Team>(d, raw, q, q_bar, raw_bar, scratch); });
             },
         .mix = [](index d, const double* q, const double* v, const double* w, double* out,
                   double* scratch) { run_on<Team>([=] { M::template mix<Team>(d, q, v, w, out, scratch); }); },
@@ -142,18 +144,21 @@ public:
         q = prepare();
     }
 
-    fenced prepare(double before = 0) {
-        fenced fresh(m.size, before);
-        m.prepare(m.D, addresses<const double>(raw).data(), fresh.data());
+    fenced prepare(double before = 0, double in_scratch = 0) {
+        fenced fresh(m.size, before), scratch(m.prepare_scratch, in_scratch);
+        m.prepare(m.D, addresses<const double>(raw).data(), fresh.data(), scratch.data());
         stays("prepare", fresh);
+        stays("prepare", scratch);
         return fresh;
     }
-    std::vector<fenced> prepare_back(const fenced& q_bar, double before = 0) {
+    std::vector<fenced> prepare_back(const fenced& q_bar, double before = 0, double in_scratch = 0) {
         std::vector<fenced> bars;
+        fenced scratch(m.prepare_scratch, in_scratch);
         for (const fenced& r : raw) bars.emplace_back(r.size(), before);
-        m.prepare_back(m.D, addresses<const double>(raw).data(), q.data(), q_bar.data(),
-                       addresses<double>(bars).data());
+        m.prepare_back(m.D, addresses<const double>(raw).data(), q.data(), q_bar.data(), addresses<double>(bars).data(),
+                       scratch.data());
         for (const fenced& b : bars) stays("prepare_back", b);
+        stays("prepare_back", scratch);
         return bars;
     }
     fenced mix(const fenced* v, const fenced* w, double before = 0, double in_scratch = 0) {

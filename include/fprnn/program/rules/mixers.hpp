@@ -21,12 +21,12 @@ struct prepare {
     static constexpr bool holds = mixer_holds_rows<M>;
     index channels;
     small_array<strided<const T>, K> raw;
-    strided<T> q;
+    strided<T> q, scratch;
 
     template <class Team>
-    FPRNN_BOTH void row(index r, index) const {
+    FPRNN_BOTH void row(index r, index worker) const {
         const auto from = at(raw, r);
-        M::template prepare<Team, T>(channels, from.values, q[r]);
+        mixing::prepare<M, Team, T>(channels, from.values, q[r], scratch[worker]);
     }
 };
 
@@ -37,12 +37,13 @@ struct prepare_back {
     small_array<strided<const T>, K> raw;
     strided<const T> q, q_bar;
     small_array<receiver<T>, K> raw_bar;
+    strided<T> scratch;
 
     template <class Team>
     FPRNN_BOTH void row(index r, index worker) const {
         const auto from = at(raw, r);
         const auto to = at(raw_bar, r, worker);
-        M::template prepare_back<Team, T>(channels, from.values, q[r], q_bar[r], to.values);
+        mixing::prepare_back<M, Team, T>(channels, from.values, q[r], q_bar[r], to.values, scratch[worker]);
     }
 };
 
@@ -65,15 +66,16 @@ struct mix_back {
     static constexpr bool holds = mixer_holds_rows<M>;
     index channels;
     strided<const T> q, v, w, out_bar;
-    receiver<T> v_bar, w_bar;
-    strided<T> q_bar, scratch;
+    receiver<T> v_bar, w_bar, q_bar;
+    strided<T> scratch;
 
     template <class Team>
     FPRNN_BOTH void row(index r, index worker) const {
         M::template mix_back<Team, T>(channels, q[r], out_bar[r], v_bar.at(r, worker), w_bar.at(r, worker),
                                       scratch[worker]);
-        if (q_bar.data)
-            M::template mix_back_q<Team, T>(channels, q[r], v[r], w[r], out_bar[r], q_bar[r], scratch[worker]);
+        if (q_bar.rows.data)
+            M::template mix_back_q<Team, T>(channels, q[r], v[r], w[r], out_bar[r], q_bar.at(r, worker),
+                                            scratch[worker]);
     }
 };
 
@@ -84,9 +86,12 @@ struct rule<prepared_node<mixer_node<M, Maps...>>> : plain_rule {
     using node = prepared_node<mixer_node<M, Maps...>>;
     template <class T>
     struct memory {
-        strided<T> ignored;  ///< [workers], takes the cotangents of maps that the pass does not reach
+        strided<T> scratch;    ///< [workers]
+        T *one_row, *one_bar;  ///< where one row serves all tokens
+        strided<T> ignored;    ///< [workers], takes the cotangents of maps that the pass does not reach
     };
     /// Every row begins a cache line: registers that lie across two of them are dear to load, and all that mixes loads these.
+    static constexpr bool broadcast = (rule<Maps>::broadcast && ...);
     static index width(const dims& d) {
         constexpr index line = 16;
         return (M::size(d.d_inner) + line - 1) / line * line;
@@ -105,25 +110,46 @@ struct rule<prepared_node<mixer_node<M, Maps...>>> : plain_rule {
     }
     template <class F>
     static void lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>&) {
-        auto& ignored = f.template memory_of<node>().ignored;
+        auto& [in_prepare, one_row, one_bar, ignored] = f.template memory_of<node>();
+        in_prepare = f.take_per_worker(scratch, mixing::prepare_scratch<M>(f.size.d_inner), f.rows());
+        if constexpr (broadcast) {
+            one_row = scratch.take(width(f.size));
+            if (f.phase != pass::forward) one_bar = scratch.take(width(f.size));
+            return;
+        }
         ignored = f.take_per_worker(scratch, std::max({rule<Maps>::width(f.size)...}), f.rows());
         if (ignored.data) f.on.fill(f.on.workers(f.rows()) * ignored.stride, ignored.data, 0);
     }
     template <class F>
+    static void begin(F& f, const typename F::scalar*) {
+        if constexpr (broadcast) {
+            auto& memory = f.template memory_of<node>();
+            f.value[F::template slot<node>] = memory.one_row;
+            if (f.phase == pass::forward) return;
+            f.bar[F::template slot<node>] = memory.one_bar;
+            f.on.fill(width(f.size), memory.one_bar, 0);
+        }
+    }
+    template <class F>
     static void value(F& f, index row, index n) {
-        f.each_row(n, body::prepare<M, sizeof...(Maps), typename F::scalar>{
-                          f.size.d_inner, {f.template values<Maps>(row)...}, f.template values<node>(row)});
+        if constexpr (broadcast) n = 1;
+        f.each_row(n, body::prepare<M, sizeof...(Maps), typename F::scalar>{f.size.d_inner,
+                                                                            {f.template values<Maps>(row)...},
+                                                                            f.template values<node>(row),
+                                                                            f.template memory_of<node>().scratch});
     }
     template <dependence Reach, class F>
     static void back(F& f, index row, index n) {
+        if constexpr (broadcast) n = 1;
         if constexpr (node::depends >= Reach) {
             const auto send = [&](auto... to) {
-                f.each_row(n,
-                           body::prepare_back<M, sizeof...(Maps), typename F::scalar>{f.size.d_inner,
-                                                                                      {f.template values<Maps>(row)...},
-                                                                                      f.template values<node>(row),
-                                                                                      f.template bars<node>(row),
-                                                                                      {to.into...}});
+                f.each_row(n, body::prepare_back<M, sizeof...(Maps), typename F::scalar>{
+                                  f.size.d_inner,
+                                  {f.template values<Maps>(row)...},
+                                  f.template values<node>(row),
+                                  f.template bars<node>(row),
+                                  {to.into...},
+                                  f.template memory_of<node>().scratch});
                 (to.finish(), ...);
             };
             send(bar_or_ignored<Maps, Reach>(f, row, n)...);
@@ -166,21 +192,24 @@ struct rule<mix_node<Q, V, W>> : plain_rule {
         using T = typename F::scalar;
         auto v_bar = bars_of<V, Reach>(f, row, n);
         auto w_bar = bars_of<W, Reach>(f, row, n);
-        T* const q_bar = f.template bar_within<prepared, Reach>(row);
-        f.each_row(n, body::mix_back<M, T>{f.size.d_inner,
-                                           f.template values<prepared>(row),
-                                           at<V>(f, row),
-                                           at<W>(f, row),
-                                           f.template bars<node>(row),
-                                           v_bar.into,
-                                           w_bar.into,
-                                           {q_bar, f.template stride_of<prepared>()},
-                                           f.template memory_of<node>().scratch});
+        auto q_bar = q_bars<Reach>(f, row, n);
+        f.each_row(n, body::mix_back<M, T>{f.size.d_inner, f.template values<prepared>(row), at<V>(f, row),
+                                           at<W>(f, row), f.template bars<node>(row), v_bar.into, w_bar.into,
+                                           q_bar.into, f.template memory_of<node>().scratch});
         v_bar.finish();
         w_bar.finish();
+        q_bar.finish();
     }
 
 private:
+    /// Nowhere where the pass does not reach Q, whose numbers then need no product.
+    template <dependence Reach, class F>
+    static auto q_bars(F& f, index row, index n) {
+        if constexpr (prepared::depends < Reach)
+            return rows_of_their_own<typename F::scalar>{};
+        else
+            return f.template bars_within<prepared, Reach>(row, n);
+    }
     template <class E, class F>
     static strided<const typename F::scalar> at(F& f, index row) {
         if constexpr (std::same_as<E, zero_node>)

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <fprnn/ops/l2_normalise.hpp>
+
+/// What mixers do with rows of D channels. Rows may be held (fprnn/backend/backend.hpp).
+namespace fprnn::mixing {
+
+/// d = v − w, of which null ones are zero; `rest` is w, which may be held.
+template <class Team, class T, class Rest, class Row>
+FPRNN_BOTH void difference(index D, const T* v, const T* w, const Rest& rest, Row& d) {
+    if (v && w)
+        Team::each(D, [&](auto lane) { lane.store(d, lane.load(v) - lane.load(rest)); });
+    else if (v)
+        Team::each(D, [&](auto lane) { lane.store(d, lane.load(v)); });
+    else if (w)
+        Team::each(D, [&](auto lane) { lane.store(d, -lane.load(rest)); });
+    else
+        Team::each(D, [&](auto lane) { lane.store(d, decltype(lane.load(v))(T(0))); });
+}
+
+/// uᵀx
+template <class Team, class T, class A, class B>
+FPRNN_BOTH T along(index D, const A& u, const B& x) {
+    return Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(u) * lane.load(x)}; })[0];
+}
+
+/// to = from − α ū a with a = ūᵀ from, which it returns. `from` and `to` may be one row.
+template <class Team, class T, class From, class To>
+FPRNN_BOTH T reflect(index D, const T* unit, T alpha, const From& from, To& to) {
+    const auto u = held<Team>(D, unit);
+    const T a = along<Team, T>(D, u, from), by = -alpha * a;
+    Team::each(D, [&](auto lane) { lane.store(to, lane.load(from) + decltype(lane.load(unit))(by) * lane.load(u)); });
+    return a;
+}
+
+/// Waits for what other threads of the team have written.
+template <class Team>
+FPRNN_BOTH void wait() {
+    Team::once([] {});
+}
+
+/// store(lane, x̄) of unit = x / max(‖x‖, ε) and scale = 1 / max(‖x‖, ε): x̄ = scale (ū − unit (unitᵀū + scale · s̄cale)), and
+/// scale ū where ε is the larger, which does not depend on x.
+template <class Team, class T, class Store>
+FPRNN_BOTH void through_unit(index D, const T* unit, T scale, const T* unit_bar, T scale_bar, const Store& store) {
+    const auto u = held<Team>(D, unit), bar = held<Team>(D, unit_bar);
+    T by = 0;
+    if (scale < T(1) / T(l2_normalise_function::epsilon)) by = along<Team, T>(D, u, bar) + scale_bar * scale;
+    Team::each(D, [&](auto lane) {
+        using V = decltype(lane.load(unit));
+        store(lane, (lane.load(bar) - lane.load(u) * V(by)) * V(scale));
+    });
+}
+
+}  // namespace fprnn::mixing
