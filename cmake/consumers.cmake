@@ -72,6 +72,26 @@ fprnn_consumer_test(fast_math "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" -c "mkdir 
     "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 -ffast-math "-I${PROJECT_SOURCE_DIR}/include" ${bare_flags}
     "${consumers}/fast_math.cpp" -o "${staged}/fast")
 
+# Behind C headers, in GNU's dialect.
+foreach(compiler "${CMAKE_CXX_COMPILER}" "${FPRNN_CLANGXX}")
+    cmake_path(GET compiler FILENAME name)
+    fprnn_consumer_test(c_headers_${name} "${compiler}" "${compiler}" -std=gnu++20 -fsyntax-only ${FPRNN_WARNINGS}
+                        "-I${PROJECT_SOURCE_DIR}/include" ${bare_flags} "${consumers}/c_headers.cpp")
+endforeach()
+
+# With what a program may set for its own use of Eigen.
+function(fprnn_eigen_test name)
+    fprnn_consumer_test(eigen_${name} "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" -c
+        "mkdir -p '${staged}' && \"$@\" && '${staged}/eigen_${name}'" eigen "${CMAKE_CXX_COMPILER}" -std=c++20 -O1
+        ${ARGN} "-I${PROJECT_SOURCE_DIR}/include" ${bare_flags} "${consumers}/eigen_macros.cpp" -o "${staged}/eigen_${name}")
+endfunction()
+fprnn_eigen_test(row_major -DEIGEN_DEFAULT_TO_ROW_MAJOR -DEIGEN_NO_MALLOC -DEIGEN_INITIALIZE_MATRICES_BY_NAN
+                 -DEIGEN_NO_AUTOMATIC_RESIZING)
+fprnn_eigen_test(scalar -DEIGEN_DONT_VECTORIZE -DEIGEN_MAX_ALIGN_BYTES=0)
+fprnn_eigen_test(short_index -DEIGEN_DEFAULT_DENSE_INDEX_TYPE=int)
+set_tests_properties(consumers.eigen_short_index PROPERTIES
+    PASS_REGULAR_EXPRESSION "Eigen's sizes must have 64 bits, do not set EIGEN_DEFAULT_DENSE_INDEX_TYPE")
+
 # The folder cuda/ may be deleted.
 if(EXISTS "${PROJECT_SOURCE_DIR}/cuda")
     fprnn_consumer_test(without_cuda "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" "${consumers}/without_cuda.sh"

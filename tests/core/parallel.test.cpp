@@ -2,11 +2,16 @@
 
 #include <doctest/doctest.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <cstdlib>
+#include <numeric>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 namespace {
@@ -188,6 +193,58 @@ TEST_CASE("parallel: threads are numbered, fewer than threads and indices, and e
         }
         pool.for_each(4, [&](index, index) { pool.for_each(3, [&](index, index inner) { CHECK(inner == 0); }); });
     }
+}
+
+#if defined(__SANITIZE_THREAD__)
+constexpr bool starts_threads_after_fork = false;  // ThreadSanitizer refuses them
+#else
+constexpr bool starts_threads_after_fork = true;
+#endif
+
+/// The exit status of body() in a forked child, which is killed if it hangs; -1 then.
+template <class Body>
+int in_child(const Body& body) {
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60);
+        std::exit(body());  // not _exit: what is static is destroyed
+    }
+    int status = 0;
+    REQUIRE(waitpid(child, &status, 0) == child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+index sum_by(thread_pool& pool) {
+    std::vector<index> squares(100);
+    pool.for_each(100, [&](index i) { squares[static_cast<std::size_t>(i)] = i * i; });
+    return std::accumulate(squares.begin(), squares.end(), index{0});
+}
+
+TEST_CASE("thread_pool: a forked child exits, computes with threads of its own and forks again") {
+    static thread_pool pool(3);
+    CHECK(sum_by(pool) == 328350);
+    CHECK(in_child([] { return 7; }) == 7);
+    if (starts_threads_after_fork) {
+        CHECK(in_child([] {
+                  std::atomic<int> together = 0;
+                  pool.for_each(3, [&](index) {
+                      ++together;
+                      while (together < 3) std::this_thread::yield();  // ends where there are three
+                  });
+                  return sum_by(pool) == 328350 && pool.threads() == 3 ? 5 : 1;
+              }) == 5);
+        CHECK(in_child([] {
+                  return sum_by(pool) == 328350 ? in_child([] { return sum_by(pool) == 328350 ? 3 : 1; }) : 1;
+              }) == 3);
+        CHECK(in_child([] {
+                  thread_pool local(2);
+                  return in_child([&] {
+                      thread_pool& from_the_parent = local;
+                      return sum_by(from_the_parent) == 328350 ? 0 : 1;
+                  });
+              }) == 0);
+    }
+    CHECK(sum_by(pool) == 328350);
 }
 
 }  // namespace

@@ -58,6 +58,16 @@ TEST_CASE("evaluate: the summary runs over all layers and sequences, and is none
     CHECK(s->share_converged == doctest::Approx(14.0 / 16).epsilon(1e-12));
 }
 
+TEST_CASE("evaluate: layers without a fixed point do not count among those that converge") {
+    fprnn::convergence explicit_layer(2), solved(2);
+    solved.iterations = {20, 20};
+    solved.tokens_converged = {4, 4};
+    const auto s = fprnn::summarise(std::vector<const fprnn::convergence*>{&explicit_layer, &solved}, 4);
+    REQUIRE(s.has_value());
+    CHECK(s->share_converged == 1);
+    CHECK(s->median_iterations == 20);
+}
+
 /// A model whose logits name the token itself.
 struct echo {
     index classes;

@@ -14,6 +14,9 @@
 
 namespace fprnn {
 
+static_assert(sizeof(Eigen::Index) >= sizeof(index),
+              "fprnn: Eigen's sizes must have 64 bits, do not set EIGEN_DEFAULT_DENSE_INDEX_TYPE to a shorter type");
+
 /// Eigen's packets and matrix products on the threads of a pool, which is shared by copies. In loops, denormal numbers count
 /// as zero (flush_denormals).
 class eigen : public host_backend<eigen> {
@@ -81,7 +84,7 @@ private:
     }
 
     template <class T>
-    using dense = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic>;
+    using dense = Eigen::Matrix<std::remove_const_t<T>, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
 
     /// A row-major matrix is its transpose's columns.
     template <class T>
@@ -103,7 +106,7 @@ private:
     public:
         packing_memory(index size, view<T> packing) {
             if (size <= on_stack) return;
-            if (size > packing.size()) large_.resize(size, 1);
+            if (size > packing.size()) large_ = buffer<T>(static_cast<std::size_t>(size));
             data_ = size > packing.size() ? large_.data() : packing.data();
         }
         packing_memory(const packing_memory&) = delete;
@@ -112,7 +115,7 @@ private:
 
     private:
         alignas(64) T small_[on_stack];
-        dense<T> large_;
+        buffer<T> large_;
         T* data_ = small_;
     };
 

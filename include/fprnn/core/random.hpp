@@ -31,8 +31,8 @@ class random_stream {
 public:
     /// A number's address: any integer.
     struct address {
-        template <std::integral I>
-        address(I i) : value(static_cast<std::uint64_t>(i)) {}
+        template <std::integral Integer>
+        address(Integer i) : value(static_cast<std::uint64_t>(i)) {}
         std::uint64_t value;
     };
 

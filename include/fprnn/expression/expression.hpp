@@ -11,7 +11,10 @@ namespace fprnn {
 namespace symbols {
 inline constexpr input_node in{};
 inline constexpr previous_node prev{};
+inline constexpr identity_symbol identity{};
+#ifndef I  // a macro of <complex.h>
 inline constexpr identity_symbol I{};
+#endif
 }  // namespace symbols
 
 namespace detail {
@@ -200,6 +203,15 @@ constexpr auto operator-(identity_symbol, Q) {
                   "I - Q needs a mixer such as householder<4, \"Q\">(s): a type made by mixer_node<M, Maps...> whose M "
                   "satisfies the concept fprnn::mixer");
     return previous_node{};  // an expression, so that this stays the only error
+}
+/// I of <complex.h>.
+template <class N, mixer_expression Q>
+    requires(!expression<N> && !mixer_expression<N>)
+constexpr auto operator-(N, Q) {
+    static_assert(detail::never<N, Q>,
+                  "only I of fprnn::symbols stands before a mixer, I - Q; where <complex.h> has made I a macro, write "
+                  "identity - Q");
+    return complement_node<Q>{};  // so that this stays the only error
 }
 template <class M, class... Maps, expression V>
 constexpr auto operator*(mixer_node<M, Maps...>, V) {

@@ -14,10 +14,10 @@ namespace fprnn::engine {
 /// Whether E is y_{t−1}, or a product of it and of what depends on x alone.
 template <class E>
 inline constexpr bool is_early = std::same_as<E, shift_node<previous_node>>;
-template <auto Name, class S, class W, class B, class I>
-inline constexpr bool is_early<linear_node<Name, S, W, B, I>> = []<class... P>(type_list<P...>) {
+template <auto Name, class S, class W, class B, class Init>
+inline constexpr bool is_early<linear_node<Name, S, W, B, Init>> = []<class... P>(type_list<P...>) {
     return S::depends == dependence::shifted && ((P::depends == dependence::input || is_early<P>)&&...);
-}(typename linear_node<Name, S, W, B, I>::operands{});
+}(typename linear_node<Name, S, W, B, Init>::operands{});
 
 /// Calls g.operator()<E>() for nodes in an order in which they can be evaluated, or backwards. A device has the products side by
 /// side, so that what is between two of them is much.

@@ -23,7 +23,7 @@ auto fp_mamba(Mixer mixer) {
     auto delta = softplus(affine<"delta", d_inner, start::softplus_step<1, 100>>(x));
     auto b = normalise(linear<"b", d_state>(s));
     auto c = normalise(linear<"c", d_state>(s));
-    auto x_tilde = Q * x + (I - Q) * prev;
+    auto x_tilde = Q * x + (identity - Q) * prev;
     auto y =
         fixed_point(layer_norm<"y_norm">(selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde));
 

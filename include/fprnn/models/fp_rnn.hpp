@@ -18,7 +18,7 @@ auto fp_rnn(Mixer mixer) {
     auto Q = detail::mixer_of(mixer, cat(x, shift(prev)));
     auto lambda = sigmoid(affine<"lambda">(x));
     auto v = silu(linear<"b">(x)) * x;
-    auto h = fixed_point(scan(lambda, (1 - lambda) * (Q * v + (I - Q) * prev)));
+    auto h = fixed_point(scan(lambda, (1 - lambda) * (Q * v + (identity - Q) * prev)));
 
     auto c = silu(linear<"c">(cat(x, shift(h))));
     return in + linear<"out", d_in>(rms_norm<"out_norm">(silu(linear<"z">(u)) * (c * h)));

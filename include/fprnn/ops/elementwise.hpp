@@ -13,15 +13,15 @@
 ///                 back(a, g, bar)  adds to bar[i] the cotangent of argument i, given the cotangent g of the value.
 namespace fprnn::chain {
 
-template <int I>
+template <int Place>
 struct argument {
     template <class V>
     FPRNN_BOTH static V value(const V* a) {
-        return a[I];
+        return a[Place];
     }
     template <class V>
     FPRNN_BOTH static void back(const V*, V g, V* bar) {
-        bar[I] += g;
+        bar[Place] += g;
     }
 };
 

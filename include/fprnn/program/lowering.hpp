@@ -39,10 +39,10 @@ inline constexpr std::size_t length<type_list<L...>> = sizeof...(L);
 
 namespace detail {
 
-template <class List, std::size_t I>
+template <class List, std::size_t Place>
 struct node_at;
-template <class... L, std::size_t I>
-struct node_at<type_list<L...>, I> : std::tuple_element<I, std::tuple<L...>> {};
+template <class... L, std::size_t Place>
+struct node_at<type_list<L...>, Place> : std::tuple_element<Place, std::tuple<L...>> {};
 
 template <class List, template <class> class Is, class Found = type_list<>>
 struct only;
@@ -56,9 +56,9 @@ struct only<type_list<E, Rest...>, Is, type_list<Found...>>
 
 }  // namespace detail
 
-/// The one whose position is I.
-template <class List, std::size_t I>
-using node_at = typename detail::node_at<List, I>::type;
+/// The one whose position is Place.
+template <class List, std::size_t Place>
+using node_at = typename detail::node_at<List, Place>::type;
 /// Those of a list for which Is<E>::value, in their order.
 template <class List, template <class> class Is>
 using only = typename detail::only<List, Is>::type;

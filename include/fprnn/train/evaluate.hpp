@@ -61,7 +61,7 @@ double median(std::vector<N>& values) {
     return (static_cast<double>(*std::max_element(values.begin(), middle)) + upper) / 2;
 }
 
-/// How the fixed points of some sequences were reached, all layers together.
+/// How the fixed points of some sequences were reached, all layers together that have one.
 struct convergence_summary {
     double median_iterations = 0;  ///< of a sequence: the largest over its chunks
     double median_residual = 0;    ///< of a sequence: the largest over its chunks
@@ -80,7 +80,8 @@ inline const convergence& convergence_of(const convergence& layer) { return laye
 inline const convergence& convergence_of(const convergence* layer) { return *layer; }
 }  // namespace detail
 
-/// Of a range of convergences, such as solutions, or pointers to them. None when no layer iterated. `length`: tokens a sequence.
+/// Of a range of convergences, such as solutions, or pointers to them, of which those without an iteration do not count: layers
+/// without a fixed point. None when no layer iterated. `length`: tokens a sequence.
 template <class Layers>
 std::optional<convergence_summary> summarise(const Layers& layers, index length, summary_scratch& scratch) {
     auto& [iterations, residuals] = scratch;
@@ -89,11 +90,12 @@ std::optional<convergence_summary> summarise(const Layers& layers, index length,
     double converged = 0;
     for (const auto& layer : layers) {
         const convergence& c = detail::convergence_of(layer);
+        if (std::all_of(c.iterations.begin(), c.iterations.end(), [](int n) { return n == 0; })) continue;
         iterations.insert(iterations.end(), c.iterations.begin(), c.iterations.end());
         residuals.insert(residuals.end(), c.residual.begin(), c.residual.end());
         for (const index n : c.tokens_converged) converged += static_cast<double>(n);
     }
-    if (std::all_of(iterations.begin(), iterations.end(), [](int n) { return n == 0; })) return std::nullopt;
+    if (iterations.empty()) return std::nullopt;
     convergence_summary s;
     s.share_converged = converged / (static_cast<double>(iterations.size()) * static_cast<double>(length));
     s.largest_residual = *std::max_element(residuals.begin(), residuals.end());

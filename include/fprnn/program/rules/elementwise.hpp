@@ -14,8 +14,8 @@ namespace detail {
 /// The degree of a chain as a polynomial of the arguments whose bits are set in Mask; 2 for everything that is not affine.
 template <class F, unsigned Mask>
 inline constexpr int degree = 0;
-template <int I, unsigned Mask>
-inline constexpr int degree<chain::argument<I>, Mask> = static_cast<int>(Mask >> I & 1u);
+template <int Place, unsigned Mask>
+inline constexpr int degree<chain::argument<Place>, Mask> = static_cast<int>(Mask >> Place & 1u);
 template <class A, class B, unsigned Mask>
 inline constexpr int degree<chain::add<A, B>, Mask> = std::max(degree<A, Mask>, degree<B, Mask>);
 template <class A, class B, unsigned Mask>
