@@ -1,5 +1,7 @@
 #include <fprnn/mixers/check_mixer.hpp>
+#include <fprnn/mixers/dplr.hpp>
 #include <fprnn/mixers/householder.hpp>
+#include <fprnn/mixers/kronecker.hpp>
 
 #include <doctest/doctest.h>
 
@@ -169,6 +171,19 @@ struct not_finite : right {
 };
 struct asks_for_too_little : right {
     static index scratch(index D) { return D; }
+    template <class Team, class T>
+    static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar, T* scratch) {
+        scratch[D] = 0;
+        right::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch);
+    }
+};
+struct reads_scratch_before_it_writes : fprnn::kronecker_mixer {
+    template <class Team, class T>
+    static void prepare(index D, const T* const* raw, T* q, T* scratch) {
+        const T before = scratch[0];
+        fprnn::kronecker_mixer::prepare<Team>(D, raw, q, scratch);
+        q[0] += before;
+    }
 };
 struct writes_behind_q : right {
     template <class Team, class T>
@@ -196,6 +211,13 @@ TEST_CASE("check_mixer: what a function writes beside its arrays is found") {
     const auto broken = laws(check_mixer<asks_for_too_little>());
     CHECK(std::count(broken.begin(), broken.end(), "mix_back_q writes nothing beside its arrays") == 1);
     CHECK(laws(check_mixer<writes_behind_q>()) == names{"prepare writes nothing beside its arrays"});
+    const auto reads = laws(check_mixer<reads_scratch_before_it_writes>());
+    CHECK(std::count(reads.begin(), reads.end(), "prepare reads nothing that scratch held before") == 1);
+}
+
+TEST_CASE("check_mixer: a contraction that is claimed and is none is found") {
+    CHECK(laws(check_mixer<fprnn::dplr_mixer<2>>({.contracts = true})) == names{"the norm of I - Q is below 1"});
+    CHECK(check_mixer<fprnn::dplr_mixer<1>>({.contracts = true}).ok());
 }
 
 /// α in (0, 3), so that Q's eigenvalue 1 − α reaches −2.

@@ -30,8 +30,9 @@ struct orthogonal_mixer {
     template <class Team, class T>
     FPRNN_BOTH static void prepare_back(index D, const T* const*, const T* q, const T* q_bar, T* const* raw_bar) {
         for (index i = 0; i < D; ++i)
-            mixing::through_unit<Team>(D, q + i * D, q[D * D + i], q_bar + i * D, q_bar[D * D + i],
-                                       [&](auto lane, auto bar) { lane.add(raw_bar[0] + i * D, bar); });
+            mixing::through_unit<Team>(
+                D, q + i * D, q[D * D + i], q_bar[D * D + i], [&](auto lane) { return lane.load(q_bar + i * D); },
+                [&](auto lane, auto bar) { lane.add(raw_bar[0] + i * D, bar); });
     }
 
     template <class Team, class T>

@@ -2,6 +2,9 @@
 
 #include <fprnn/ops/l2_normalise.hpp>
 
+#include <cstddef>
+#include <utility>
+
 /// What mixers do with rows of D channels. Rows may be held (fprnn/backend/backend.hpp).
 namespace fprnn::mixing {
 
@@ -39,17 +42,31 @@ FPRNN_BOTH void wait() {
     Team::once([] {});
 }
 
-/// store(lane, x̄) of unit = x / max(‖x‖, ε) and scale = 1 / max(‖x‖, ε): x̄ = scale (ū − unit (unitᵀū + scale · s̄cale)), and
-/// scale ū where ε is the larger, which does not depend on x.
-template <class Team, class T, class Store>
-FPRNN_BOTH void through_unit(index D, const T* unit, T scale, const T* unit_bar, T scale_bar, const Store& store) {
-    const auto u = held<Team>(D, unit), bar = held<Team>(D, unit_bar);
+/// store(lane, x̄) of unit = x / max(‖x‖, ε) and scale = 1 / max(‖x‖, ε): with ū = bar(lane) and s̄ the cotangents of both,
+/// x̄ = scale (ū − unit (unitᵀū + scale s̄)), and scale ū where ε is the larger, which does not depend on x.
+template <class Team, class T, class Bar, class Store>
+FPRNN_BOTH void through_unit(index D, const T* unit, T scale, T scale_bar, const Bar& bar, const Store& store) {
+    const auto u = held<Team>(D, unit);
     T by = 0;
-    if (scale < T(1) / T(l2_normalise_function::epsilon)) by = along<Team, T>(D, u, bar) + scale_bar * scale;
+    if (scale < T(1) / T(l2_normalise_function::epsilon))
+        by = Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(u) * bar(lane)}; })[0] +
+             scale_bar * scale;
     Team::each(D, [&](auto lane) {
         using V = decltype(lane.load(unit));
-        store(lane, (lane.load(bar) - lane.load(u) * V(by)) * V(scale));
+        store(lane, (bar(lane) - lane.load(u) * V(by)) * V(scale));
     });
+}
+
+/// R rows of D numbers, one after the other, each held; many would not find room in registers.
+template <class Team, int R, class T>
+FPRNN_BOTH auto held_rows(index D, const T* rows) {
+    const auto all = [&]<std::size_t... k>(std::index_sequence<k...>) {
+        if constexpr (R <= 4)
+            return small_array{held<Team>(D, rows + static_cast<index>(k) * D)...};
+        else
+            return small_array{rows + static_cast<index>(k) * D...};
+    };
+    return all(std::make_index_sequence<static_cast<std::size_t>(R)>{});
 }
 
 }  // namespace fprnn::mixing

@@ -1,0 +1,202 @@
+// Mixers on rows of tokens: those of R directions against the machine's triad, as their numbers are read once and used twice;
+// Kronecker's, which compute more than they read, against sgemm.
+
+#include "measure.hpp"
+
+#include <fprnn/core/random.hpp>
+#include <fprnn/mixers/dplr.hpp>
+#include <fprnn/mixers/householder.hpp>
+#include <fprnn/mixers/kronecker.hpp>
+
+namespace {
+
+using fprnn::eigen;
+using fprnn::index;
+using fprnn::tensor;
+
+template <class M>
+struct data {
+    using team = eigen::team<float>;
+    static constexpr index block = 64;
+    static constexpr index line = 16;  // numbers: layers begin every row of q on a cache line, too
+
+    index rows, D;
+    tensor<float> raw0, raw1, q, v, w, out, out_bar, v_bar, w_bar, q_bar, raw0_bar, raw1_bar;
+    eigen backend;
+
+    data(index tokens, index channels, int threads)
+        : rows(tokens),
+          D(channels),
+          raw0({rows, M::raw_sizes(D)[0]}),
+          raw1({rows, M::raw_sizes(D)[1]}),
+          q({rows, (M::size(D) + line - 1) / line * line}),
+          v({rows, D}),
+          w({rows, D}),
+          out({rows, D}),
+          out_bar({rows, D}),
+          v_bar({rows, D}),
+          w_bar({rows, D}),
+          q_bar(q.shape()),
+          raw0_bar(raw0.shape()),
+          raw1_bar(raw1.shape()),
+          backend(threads) {
+        std::uint64_t stream = 0;
+        for (tensor<float>* x : {&v, &w, &out_bar, &raw0, &raw1}) {
+            const fprnn::random_stream random(fprnn::seed{1}, stream++);
+            for (index i = 0; i < x->size(); ++i) (*x)[i] = static_cast<float>(random.uniform(i)) - 0.5f;
+        }
+        prepare();
+    }
+    template <class Body>
+    void for_each_row(Body&& body) {
+        backend.for_each((rows + block - 1) / block, [&](index i) {
+            tensor<float> scratch({std::max(M::scratch(D), fprnn::mixing::prepare_scratch<M>(D)) + 1});
+            for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r, scratch.data());
+        });
+    }
+    void prepare() {
+        for_each_row([&](index r, float* scratch) {
+            const float* raw[] = {&raw0(r, 0), &raw1(r, 0)};
+            fprnn::mixing::prepare<M, team, float>(D, raw, &q(r, 0), scratch);
+        });
+    }
+    void prepare_back() {
+        for_each_row([&](index r, float* scratch) {
+            const float* raw[] = {&raw0(r, 0), &raw1(r, 0)};
+            float* bars[] = {&raw0_bar(r, 0), &raw1_bar(r, 0)};
+            fprnn::mixing::prepare_back<M, team, float>(D, raw, &q(r, 0), &q_bar(r, 0), bars, scratch);
+        });
+    }
+    void apply() {
+        for_each_row([&](index r, float* scratch) {
+            M::template mix<team, float>(D, &q(r, 0), &v(r, 0), &w(r, 0), &out(r, 0), scratch);
+        });
+    }
+    void vjp() {
+        for_each_row([&](index r, float* scratch) {
+            M::template mix_back<team, float>(D, &q(r, 0), &out_bar(r, 0), &v_bar(r, 0), &w_bar(r, 0), scratch);
+            M::template mix_back_q<team, float>(D, &q(r, 0), &v(r, 0), &w(r, 0), &out_bar(r, 0), &q_bar(r, 0), scratch);
+        });
+    }
+    /// Of the first and the last row: what the reference computes in double.
+    bool right() const {
+        using plain = fprnn::serial_team<double>;
+        for (const index r : {index{0}, rows - 1}) {
+            const auto doubles = [r](const tensor<float>& x) {
+                tensor<double> y({x.shape()[1]});
+                for (index i = 0; i < y.size(); ++i) y[i] = static_cast<double>(x(r, i));
+                return y;
+            };
+            const tensor<double> raw_a = doubles(raw0), raw_b = doubles(raw1), a = doubles(v), b = doubles(w);
+            const double* raw[] = {raw_a.data(), raw_b.data()};
+            tensor<double> numbers({q.shape()[1]}), expected({D}),
+                scratch({std::max(M::scratch(D), fprnn::mixing::prepare_scratch<M>(D)) + 1});
+            fprnn::mixing::prepare<M, plain, double>(D, raw, numbers.data(), scratch.data());
+            M::template mix<plain, double>(D, numbers.data(), a.data(), b.data(), expected.data(), scratch.data());
+            for (index i = 0; i < D; ++i)
+                if (!(std::abs(static_cast<double>(out(r, i)) - expected[i]) < 1e-4)) return false;
+        }
+        return true;
+    }
+};
+
+template <class M>
+bool begin(benchmark::State& state, data<M>& d) {
+    d.apply();
+    const bool right = d.right();
+    if (!right) state.SkipWithError("wrong result");
+    return right;
+}
+std::string shape_of(index rows, index D) { return "[" + std::to_string(rows) + "," + std::to_string(D) + "] "; }
+
+/// Mixers of R directions: bytes that have to be moved, of triad beyond the caches, flops of sgemm within them.
+template <class M, bool Back>
+void of_directions(benchmark::State& state) {
+    constexpr int R = M::rank;
+    const index rows = state.range(1), D = state.range(2);
+    data<M> d(rows, D, static_cast<int>(state.range(0)));
+    if (!begin(state, d)) return;
+    const std::string shape = shape_of(rows, D) + "R = " + std::to_string(R) + ": ";
+    const auto run = [&] { Back ? d.vjp() : d.apply(); };
+    const double numbers = static_cast<double>(rows * D);
+    if (rows * D * (R + 3) * 4 < (1 << 20))
+        bench::against(state, bench::sgemm(d.backend, 1), 16 * (Back ? 12 * R : 4 * R) * numbers,
+                       shape + (Back ? "12 R" : "4 R") + " flops a channel, in the caches", [&] {
+                           for (int i = 0; i < 16; ++i) run();
+                       });
+    else if (Back)
+        bench::against(state, bench::triad(d.backend, rows * D), 4 * (3 * R + 7) * numbers,
+                       shape + "(3 R + 7) 4 bytes a channel (Q, v, w, out's in; three cotangents in and out)", run);
+    else
+        bench::against(state, bench::triad(d.backend, rows * D), 4 * (R + 3) * numbers,
+                       shape + "(R + 3) 4 bytes a channel (Q, v, w in; out)", run);
+}
+
+enum class part { apply, vjp, prepare, prepare_back };
+
+/// 2 (a + b) flops a channel for each product of X with both factors, of which mix has one and mix_back and mix_back_q have three; two
+/// products of matrices [m,m] for each factor to prepare it, four and a half to go back.
+template <part Part>
+void kronecker(benchmark::State& state) {
+    using M = fprnn::kronecker_mixer;
+    const index rows = state.range(1), D = state.range(2);
+    data<M> d(rows, D, static_cast<int>(state.range(0)));
+    if (!begin(state, d)) return;
+    const auto [a, b] = fprnn::kronecker_sizes::of(D);
+    const double product = 2.0 * static_cast<double>(rows * D * (a + b));
+    const double cubes = 2.0 * static_cast<double>(rows * (a * a * a + b * b * b));
+    const auto best = bench::sgemm(d.backend);
+    switch (Part) {
+        case part::apply:
+            return bench::against(state, best, product, shape_of(rows, D) + "2 (a + b) flops a channel",
+                                  [&] { d.apply(); });
+        case part::vjp:
+            return bench::against(state, best, 3 * product, shape_of(rows, D) + "6 (a + b) flops a channel",
+                                  [&] { d.vjp(); });
+        case part::prepare:
+            return bench::against(state, best, 2 * cubes, shape_of(rows, D) + "4 (a^3 + b^3) flops a token",
+                                  [&] { d.prepare(); });
+        case part::prepare_back:
+            return bench::against(state, best, 4 * cubes, shape_of(rows, D) + "8 (a^3 + b^3) flops a token",
+                                  [&] { d.prepare_back(); });
+    }
+}
+
+#define FPRNN_MEASURE(...) __VA_ARGS__->UseManualTime()->Unit(benchmark::kMillisecond)
+
+template <int R>
+void householder_apply(benchmark::State& state) {
+    of_directions<fprnn::householder_mixer<R>, false>(state);
+}
+template <int R>
+void householder_vjp(benchmark::State& state) {
+    of_directions<fprnn::householder_mixer<R>, true>(state);
+}
+template <int R>
+void dplr_apply(benchmark::State& state) {
+    of_directions<fprnn::dplr_mixer<R>, false>(state);
+}
+template <int R>
+void dplr_vjp(benchmark::State& state) {
+    of_directions<fprnn::dplr_mixer<R>, true>(state);
+}
+void kronecker_apply(benchmark::State& state) { kronecker<part::apply>(state); }
+void kronecker_vjp(benchmark::State& state) { kronecker<part::vjp>(state); }
+void kronecker_prepare(benchmark::State& state) { kronecker<part::prepare>(state); }
+void kronecker_prepare_back(benchmark::State& state) { kronecker<part::prepare_back>(state); }
+
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 1)->Args({2, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 2)->Args({2, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 4)->Args({2, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 1)->Args({2, 16384, 512}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 4)->Args({2, 16384, 512}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 1)->Args({2, 16384, 512}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 4)->Args({2, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_vjp, 4)->Args({2, 16384, 512}));
+FPRNN_MEASURE(
+    BENCHMARK(kronecker_apply)->Args({1, 4096, 64})->Args({1, 4096, 256})->Args({1, 4096, 512})->Args({1, 1024, 1024}));
+FPRNN_MEASURE(BENCHMARK(kronecker_vjp)->Args({1, 4096, 64})->Args({1, 4096, 512}));
+FPRNN_MEASURE(BENCHMARK(kronecker_prepare)->Args({1, 4096, 64})->Args({1, 4096, 512}));
+FPRNN_MEASURE(BENCHMARK(kronecker_prepare_back)->Args({1, 4096, 64})->Args({1, 4096, 512}));
+
+}  // namespace
