@@ -8,6 +8,7 @@
 #include <fstream>
 #include <functional>
 #include <iomanip>
+#include <locale>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ public:
         if (file) out_.open(file);
         if (!out_) throw std::runtime_error(std::string(file) + " cannot be written");
         out_.exceptions(std::ios::failbit | std::ios::badbit);
+        out_.imbue(std::locale::classic());
         out_ << std::setprecision(9);
     }
     template <class Value>

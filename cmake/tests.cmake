@@ -138,6 +138,9 @@ add_test(NAME layers COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}"
          -P "${PROJECT_SOURCE_DIR}/cmake/check_layers.cmake")
 set_tests_properties(layers PROPERTIES LABELS sources)
 
+add_test(NAME locales COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_locales.sh" "${PROJECT_SOURCE_DIR}")
+set_tests_properties(locales PROPERTIES LABELS sources)
+
 add_test(NAME readme COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_readme.sh"
          "${PROJECT_SOURCE_DIR}/README.md" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${include_flags})
 set_tests_properties(readme PROPERTIES LABELS sources)

@@ -7,6 +7,7 @@
 #include <fprnn/train/interrupt.hpp>
 #include <fprnn/train/progress.hpp>
 
+#include <charconv>
 #include <cstdio>
 #include <fstream>
 #include <memory>
@@ -168,8 +169,9 @@ json check_fixed_point(const options& o, const network& model, const parameters&
     for (const double tolerance : {1e-2, 1e-4, 1e-6}) {
         const auto at = model.with({o.schedule.length, tolerance, o.schedule.ell_max});
         const auto e = at->evaluate(theta, length, o.test_sequences, sample);
-        char name[16];
-        std::snprintf(name, sizeof name, "%.0e", tolerance);
+        char digits[16];
+        const std::string name(
+            digits, std::to_chars(digits, digits + sizeof digits, tolerance, std::chars_format::scientific, 0).ptr);
         check["tolerance"][name] = {{"sequence_accuracy", e.accuracy.sequence},
                                     {"token_accuracy", e.accuracy.token},
                                     {"share_converged", e.convergence ? e.convergence->share_converged : 1.0},

@@ -1,3 +1,5 @@
+#include "locales.hpp"
+
 #include <fprnn/core/gradcheck.hpp>
 
 #include <doctest/doctest.h>
@@ -73,6 +75,15 @@ TEST_CASE("gradcheck: nothing to check passes, and shapes that do not match are 
     CHECK(gradcheck([] { return 1.0; }, {{"none", none, none}}).entries == 0);
     CHECK_THROWS_WITH_AS(gradcheck([] { return 1.0; }, {{"x", x, g}}), "gradcheck: x is [2] but its gradient is [3]",
                          argument_error);
+}
+
+TEST_CASE("gradcheck: the result says where it is worst, in the same text in any locale") {
+    const fprnn::gradcheck_result r{
+        .error = 0.25, .name = "W", .entry = 7, .gradient = 1.5, .difference = 1.0 / 3, .entries = 12345};
+    const std::string expected =
+        "relative error 0.25 of 12345 entries, worst at W[7]: gradient 1.5, difference quotient 0.333333333333";
+    CHECK(r.to_string() == expected);
+    fprnn::testing::with_decimal_commas([&] { CHECK(r.to_string() == expected); });
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "locales.hpp"
+
 #include <fprnn/io/configuration.hpp>
 
 #include <doctest/doctest.h>
@@ -43,6 +45,15 @@ TEST_CASE("configuration: text that is none is said to be") {
     CHECK(first_difference(c, deep) == "expected at most 16 levels of JSON, got more");
     CHECK(first_difference(c, "{\"group\":" + std::string(14, '[') + std::string(14, ']') + "}")
               ->find("group: expected \"A5\", got [[") == 0);
+}
+
+TEST_CASE("configuration: numbers are those of JSON in any locale") {
+    fprnn::testing::with_decimal_commas([] {
+        CHECK_FALSE(fprnn::first_difference({{"rate", 1234.5}}, R"({"rate":1234.5})"));
+        const auto difference = fprnn::first_difference({{"rate", 1234.5}}, R"({"rate":0.25})");
+        REQUIRE(difference);
+        CHECK(difference->to_string() == "rate: expected 1234.5, got 0.25");
+    });
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
 #include "io/scratch_folder.hpp"
+#include "locales.hpp"
 
 #include <fprnn/io/csv_file.hpp>
 
@@ -63,6 +64,25 @@ TEST_CASE("csv: a disk that is full is named") {
     if (!std::filesystem::exists("/dev/full")) return;
     CHECK_THROWS_WITH_AS(csv_file("/dev/full", "a"), "cannot write /dev/full: No space left on device",
                          std::runtime_error);
+}
+
+TEST_CASE("csv: numbers have points and no groups in any locale, so that commas part cells alone") {
+    fprnn::testing::with_decimal_commas([] {
+        const scratch_folder folder;
+        const auto path = folder.path / "t.csv";
+        csv_file csv(path, "a,b,c");
+        csv.row({1, 0.5, 1234567.25});
+        csv.row({1234567, std::optional<double>(-2.5e-10), 0.1f});
+        const std::string rows = "a,b,c\n1,0.5,1234567\n1234567,-2.5e-10,0.1\n";
+        CHECK(content(path) == rows);
+        CHECK(csv_file::continued(path, "a,b,c", 1234567).rows() == 2);
+        CHECK(content(path) == rows);
+    });
+}
+
+TEST_CASE("csv: a NaN has no sign, which is chance") {
+    CHECK(csv_file::cell(-std::nan("")).text == "nan");
+    CHECK(csv_file::cell(-HUGE_VAL).text == "-inf");
 }
 
 }  // namespace

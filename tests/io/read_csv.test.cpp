@@ -1,4 +1,5 @@
 #include "io/scratch_folder.hpp"
+#include "locales.hpp"
 
 #include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/read_csv.hpp>
@@ -61,6 +62,20 @@ TEST_CASE("read_csv: what is wrong with a file is said with its name and the row
     fprnn::write_file(path, "step,loss\n1,0.5x\n");
     CHECK_THROWS_WITH_AS(read(path, {"loss"}), (name + ": row 1: expected a number as loss, got '0.5x'").c_str(),
                          std::runtime_error);
+}
+
+TEST_CASE("read_csv: what csv_file wrote in one locale is read in every other") {
+    const fprnn::testing::scratch_folder folder;
+    const auto path = folder.path / "table.csv";
+    const auto write = [&] { fprnn::csv_file(path, "step,loss").row({1000, 0.5}); };
+    const auto check = [&] { CHECK(read(path, {"step", "loss"}) == rows{{1000, 0.5}}); };
+    write();
+    fprnn::testing::with_decimal_commas([&] {
+        check();
+        write();
+        check();
+    });
+    check();
 }
 
 }  // namespace

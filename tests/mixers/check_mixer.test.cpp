@@ -1,3 +1,5 @@
+#include "locales.hpp"
+
 #include <fprnn/mixers/check_mixer.hpp>
 #include <fprnn/mixers/dplr.hpp>
 #include <fprnn/mixers/householder.hpp>
@@ -342,6 +344,12 @@ TEST_CASE("check_mixer: widths that check refuses are left out, and refused when
                          argument_error);
     CHECK(check_mixer<right>({.widths = {20, 5}}).widths == std::vector<index>{20, 5});
     CHECK_THROWS_WITH_AS(check_mixer<of_one_width<4>>({.widths = {4, 5}}), "of_one_width: got 5", argument_error);
+}
+
+TEST_CASE("check_mixer: what is broken is said in the same text in any locale") {
+    const fprnn::broken_law b{.law = "l", .team = "t", .width = 4, .by = 0.0012345, .allowed = 1e-12, .where = "w"};
+    fprnn::testing::with_decimal_commas(
+        [&] { CHECK(b.to_string() == "l: at D = 4 on t off by 0.00123, allowed is 1e-12 (w)"); });
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "locales.hpp"
+
 #include <fprnn/train/progress.hpp>
 
 #include <doctest/doctest.h>
@@ -216,6 +218,14 @@ TEST_CASE("progress: what it cannot show is refused") {
     CHECK_THROWS_WITH_AS(progress(nullptr, 1), "progress: out is null", fprnn::argument_error);
     CHECK_THROWS_AS(progress(stderr, -1), fprnn::argument_error);
     CHECK_THROWS_AS(progress(stderr, 1, -1), fprnn::argument_error);
+}
+
+TEST_CASE("progress: numbers are the same in any locale") {
+    const progress_report r{.step = 1000, .loss = 1.2345, .token_accuracy = 0.5, .iterations = 12345};
+    const auto line = [&] { return progress_line(r, 3000, 812.4, 185, 200); };
+    const std::string expected = "1000/3000  loss 1.234  token 0.5000  iterations 1.234e+04  812.4 seq/s  left 3m05s";
+    CHECK(line() == expected);
+    fprnn::testing::with_decimal_commas([&] { CHECK(line() == expected); });
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <charconv>
-#include <cmath>
+#include <fprnn/core/number_text.hpp>
+
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -19,15 +19,5 @@ template <class Message>
 void require(bool ok, std::string_view operation, Message&& message) {
     if (!ok) throw argument_error(std::string(operation) + ": " + std::string(message()));
 }
-
-namespace detail {
-/// x for a message, in as few digits as bring back its bits. A NaN is "nan": its sign is chance, and differs between
-/// instruction sets.
-inline std::string number_text(double x) {
-    if (std::isnan(x)) return "nan";
-    char text[32];
-    return {text, std::to_chars(text, text + sizeof text, x).ptr};
-}
-}  // namespace detail
 
 }  // namespace fprnn

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/core/tensor.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -34,11 +34,10 @@ struct gradcheck_result {
     index entries = 0;      ///< of all inputs, every one of them checked
 
     std::string to_string() const {
-        std::ostringstream text;
-        text.precision(12);
-        text << "relative error " << error << " of " << entries << " entries, worst at " << name << "[" << entry
-             << "]: gradient " << gradient << ", difference quotient " << difference;
-        return text.str();
+        const auto digits = [](double x) { return detail::number_text(x, std::chars_format::general, 12); };
+        return "relative error " + digits(error) + " of " + std::to_string(entries) + " entries, worst at " + name +
+               "[" + std::to_string(entry) + "]: gradient " + digits(gradient) + ", difference quotient " +
+               digits(difference);
     }
 };
 

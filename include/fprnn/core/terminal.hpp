@@ -8,7 +8,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -41,7 +40,10 @@ inline int columns_of(std::FILE* out) {
 inline std::string wrapped(const std::string& text, std::size_t columns) {
     std::string lines, word;
     std::size_t at = 0;
-    for (std::istringstream words(text); words >> word;) {
+    constexpr const char* spaces = " \t\n\v\f\r";  // a stream would ask the locale, in some of which 0xa0 is one
+    for (std::size_t begin = 0, end; (begin = text.find_first_not_of(spaces, begin)) != text.npos; begin = end) {
+        end = std::min(text.find_first_of(spaces, begin), text.size());
+        word = text.substr(begin, end - begin);
         const auto width = static_cast<std::size_t>(
             std::count_if(word.begin(), word.end(), [](char c) { return (c & 0xc0) != 0x80; }));
         const bool fits = at + 1 + width <= columns;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <fprnn/io/c_locale.hpp>
+
 #include <nlohmann/json.hpp>
 
 #include <optional>
@@ -28,6 +30,7 @@ inline std::optional<configuration_difference> first_difference(const nlohmann::
     using json = nlohmann::ordered_json;
     constexpr int most_levels = 16;
     json got;
+    const detail::c_locale plain;
     try {
         got = json::parse(text, [](int level, json::parse_event_t, json&) {
             // Comparing and printing go down level by level, on the stack.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/core/shape.hpp>
 #include <fprnn/io/read_file.hpp>
 
@@ -25,9 +26,7 @@ public:
                 if constexpr (std::is_integral_v<N>) {
                     text = std::to_string(x);
                 } else {
-                    char digits[32];
-                    std::snprintf(digits, sizeof digits, "%.7g", static_cast<double>(x));
-                    text = digits;
+                    text = detail::number_text(static_cast<double>(x), std::chars_format::general, 7);
                 }
             }
         cell(const std::optional<double>& x) {

@@ -7,17 +7,21 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <locale>
 #include <sstream>
 #include <string>
+#include <string_view>
 
 namespace fprnn {
 
 /// The path of a program that a shell would find; empty when there is none.
 inline std::string find_program(const std::string& name) {
     const char* path = std::getenv("PATH");
-    std::istringstream folders(path ? path : "");
-    for (std::string folder; std::getline(folders, folder, ':');) {
-        std::string candidate = (folder.empty() ? "." : folder) + "/" + name;
+    const std::string_view folders = path ? path : "";
+    for (std::size_t begin = 0, end; begin < folders.size(); begin = end + 1) {
+        end = std::min(folders.find(':', begin), folders.size());
+        const std::string_view folder = folders.substr(begin, end - begin);
+        std::string candidate = std::string(folder.empty() ? "." : folder) + "/" + name;
         if (::access(candidate.c_str(), X_OK) == 0) return candidate;
     }
     return {};
@@ -71,7 +75,11 @@ struct box {
 
 class gnuplot_writer {
 public:
-    gnuplot_writer(const picture& p, const std::string& name) : p_(p), name_(name) { s_.precision(7); }
+    gnuplot_writer(const picture& p, const std::string& name) : p_(p), name_(name) {
+        // gnuplot takes numbers without commas alone.
+        s_.imbue(std::locale::classic());
+        s_.precision(7);
+    }
 
     std::string script() {
         s_ << "# gnuplot " << name_ << ".gp\n"
@@ -182,8 +190,8 @@ private:
         s_ << "set " << name << "range [" << e.low - below * length << ":" << e.high + above * length << "]\n";
         if (a.limits) {
             const double step = length / 5;
-            s_ << "set " << name << "tics " << e.low << "," << step << "," << e.high << " format '"
-               << (step == std::round(step) ? "%.0f" : "%.1f") << "'\n";
+            s_ << "set " << name << "tics " << e.low << "," << step << "," << e.high
+               << (step == std::round(step) ? " format '%.0f'\n" : " format '%.1f'\n");
         } else if (*name == 'x') {  // numbers of ticks that stand side by side must not touch
             s_ << "set xtics " << round_step(length) << "\n";
         }

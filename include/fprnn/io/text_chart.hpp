@@ -1,11 +1,11 @@
 #pragma once
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/core/terminal.hpp>
 #include <fprnn/io/gnuplot.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <string>
 
 namespace fprnn {
@@ -41,12 +41,13 @@ inline std::string text_chart(const picture& p, int columns = 80, std::size_t mo
                 const std::size_t j = shown < 2 ? 0 : i * (points - 1) / (shown - 1);
                 const double share = high > low ? std::clamp((position(drawn.y[j]) - low) / (high - low), 0.0, 1.0) : 0;
                 const auto full = static_cast<std::size_t>(std::lround(width * share));
-                char number[64];
-                std::snprintf(number, sizeof number, "%7.7g %c|", drawn.x[j],
-                              f.upright && f.upright->at == drawn.x[j] ? '*' : ' ');
-                text += number + std::string(full, '#') + std::string(static_cast<std::size_t>(width) - full, ' ');
-                std::snprintf(number, sizeof number, f.y.limits ? "| %.3f\n" : "| %.4g\n", drawn.y[j]);
-                text += number;
+                const std::string x = detail::number_text(drawn.x[j], std::chars_format::general, 7);
+                text += std::string(7 - std::min<std::size_t>(x.size(), 7), ' ') + x +
+                        (f.upright && f.upright->at == drawn.x[j] ? " *|" : "  |") + std::string(full, '#') +
+                        std::string(static_cast<std::size_t>(width) - full, ' ') + "| " +
+                        (f.y.limits ? detail::number_text(drawn.y[j], std::chars_format::fixed, 3)
+                                    : detail::number_text(drawn.y[j], std::chars_format::general, 4)) +
+                        "\n";
             }
         }
     }

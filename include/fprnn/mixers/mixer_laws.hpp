@@ -1,13 +1,13 @@
 #pragma once
 
 #include <fprnn/core/gradcheck.hpp>
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/mixers/mixer_trial.hpp>
 #include <fprnn/mixers/mixer_verdict.hpp>
 #include <fprnn/mixers/team_of_turns.hpp>
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 #include <string>
 #include <utility>
@@ -210,10 +210,9 @@ private:
             at = i;
         }
         if (worst == 0) return;
-        char where[96];
-        std::snprintf(where, sizeof where, "number %lld is %.6g, expected %.6g", static_cast<long long>(at), got[at],
-                      expected[at]);
-        hold(law, worst / largest, allowed, where);
+        const auto digits = [](double x) { return detail::number_text(x, std::chars_format::general, 6); };
+        hold(law, worst / largest, allowed,
+             "number " + std::to_string(at) + " is " + digits(got[at]) + ", expected " + digits(expected[at]));
     }
 
     /// By the better of two steps: the longer may cross a kink.

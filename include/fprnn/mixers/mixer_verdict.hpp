@@ -1,8 +1,8 @@
 #pragma once
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/core/tensor.hpp>
 
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <vector>
@@ -32,10 +32,9 @@ struct broken_law {
     std::string where;  ///< the worst entry
 
     std::string to_string() const {
-        char numbers[96];
-        std::snprintf(numbers, sizeof numbers, "off by %.3g, allowed is %.3g", by, allowed);
-        return law + ": at D = " + std::to_string(width) + " on " + team + " " + numbers +
-               (where.empty() ? "" : " (" + where + ")");
+        const auto digits = [](double x) { return detail::number_text(x, std::chars_format::general, 3); };
+        return law + ": at D = " + std::to_string(width) + " on " + team + " off by " + digits(by) + ", allowed is " +
+               digits(allowed) + (where.empty() ? "" : " (" + where + ")");
     }
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/core/shape.hpp>
 #include <fprnn/core/terminal.hpp>
 
@@ -43,21 +44,17 @@ inline std::string progress_line(const progress_report& r, index total, double s
                                  double seconds_left, int width) {
     std::string line = std::to_string(r.step) + "/" + std::to_string(total);
     if (static_cast<int>(line.size()) > width) line.clear();
-    const auto part = [&](const char* format, std::optional<double> value) {
-        char text[64];
-        if (!value) return;
-        std::snprintf(text, sizeof text, format, *value);
-        if (static_cast<int>(line.size()) + 2 + static_cast<int>(std::string_view(text).size()) > width) return;
-        line += line.empty() ? "" : "  ";
-        line += text;
+    const auto part = [&](const std::string& text) {
+        if (static_cast<int>(line.size() + 2 + text.size()) <= width) line += (line.empty() ? "" : "  ") + text;
     };
-    part("loss %.4g", r.loss);
-    part("token %.4f", r.token_accuracy);
-    part("sequence %.4f", r.sequence_accuracy);
-    part("iterations %.4g", r.iterations);
-    if (sequences_per_second > 0) part("%.4g seq/s", sequences_per_second);
-    const std::string left = "left " + duration_text(seconds_left);
-    if (static_cast<int>(line.size() + 2 + left.size()) <= width) line += (line.empty() ? "" : "  ") + left;
+    const auto general = [](double x) { return detail::number_text(x, std::chars_format::general, 4); };
+    const auto fixed = [](double x) { return detail::number_text(x, std::chars_format::fixed, 4); };
+    if (r.loss) part("loss " + general(*r.loss));
+    if (r.token_accuracy) part("token " + fixed(*r.token_accuracy));
+    if (r.sequence_accuracy) part("sequence " + fixed(*r.sequence_accuracy));
+    if (r.iterations) part("iterations " + general(*r.iterations));
+    if (sequences_per_second > 0) part(general(sequences_per_second) + " seq/s");
+    part("left " + duration_text(seconds_left));
     return line;
 }
 
