@@ -9,7 +9,7 @@ inline std::string npy_file(std::string_view header, std::string_view data = {},
     const auto n = static_cast<std::uint32_t>(length < 0 ? header.size() : static_cast<std::size_t>(length));
     std::string file("\x93NUMPY");
     file += {version, '\0'};
-    for (int i = 0; i < (version == 2 ? 4 : 2); ++i) file += static_cast<char>(n >> 8 * i & 0xff);
+    for (int i = 0; i < (version == 1 ? 2 : 4); ++i) file += static_cast<char>(n >> 8 * i & 0xff);
     return file.append(header).append(data);
 }
 /// Of doubles, with this shape.
@@ -29,9 +29,11 @@ inline std::vector<broken_file> broken_npy() {
         {"", "not an .npy file"},
         {"\x93NUMPY\x01\0\0"s, "not an .npy file"},
         {"PK\x03\x04 an .npz file", "not an .npy file"},
-        {npy_file("{}", "", 3), "version 3.0, expected 1.0 or 2.0"},
-        {"\x93NUMPY\x01\x01\0\0"s, "version 1.1, expected 1.0 or 2.0"},
+        {npy_file("{}", "", 4), "version 4.0, expected 1.0, 2.0 or 3.0"},
+        {"\x93NUMPY\0\0\0\0"s, "version 0.0, expected 1.0, 2.0 or 3.0"},
+        {"\x93NUMPY\x01\x01\0\0"s, "version 1.1, expected 1.0, 2.0 or 3.0"},
         {"\x93NUMPY\x02\0\0\0\0"s, "too short for the length of its header"},
+        {"\x93NUMPY\x03\0\0\0\0"s, "too short for the length of its header"},
         {npy_file("{}\n", "", 1, 4), "a header of 4 bytes in a file of 13"},
         {npy_file("{}\n", "", 2, 0xffffffff), "a header of 4294967295 bytes in a file of 15"},
         // The dict.
@@ -55,12 +57,17 @@ inline std::vector<broken_file> broken_npy() {
         {npy_file("{'a\\x41': 1}\n"), "a string with a character that has no place there"},
         {npy_file("{'a\n': 1}\n"), "a string with a character that has no place there"},
         {npy_file("{'descr"), "expected ''' at byte 7 of the header"},
-        {npy_file("{'descr': ['<f8']}\n"), "expected ''' at byte 10 of the header"},
+        {npy_file("{'descr': 1}\n"), "expected ''' at byte 10 of the header"},
         // Kinds of arrays that are not read.
         {header("'>f8'", "False", "(1,)"), "big-endian numbers '>f8' are not read, expected '<f8'"},
         {header("'<f4'", "False", "(2,)"), "expected '<f8', got '<f4'"},
         {header("'<i8'", "False", "(1,)"), "expected '<f8', got '<i8'"},
         {header("'|O'", "False", "(1,)"), "expected '<f8', got '|O'"},
+        {header("[('a', '<f4'), ('b', '<i4')]", "False", "(1,)"),
+         "a structured array, whose elements have named fields, is not read: save each field as an array"},
+        // Names that are not Latin-1 are what version 3.0 is for.
+        {npy_file("{'descr': [('\u03bb', '<f8')], 'fortran_order': False, 'shape': (1,), }\n", "12345678", 3),
+         "a structured array"},
         {header("'<f8'", "True", "(1,)"), "fortran_order is True, expected False"},
         {header("'<f8'", "1", "(1,)"), "fortran_order must be True or False"},
         {header("'<f8'", "Falsely", "(1,)"), "expected '}' at byte"},

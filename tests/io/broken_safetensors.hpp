@@ -116,6 +116,10 @@ inline std::vector<broken_file> broken_safetensors() {
         // Numbers that do not fit each other.
         {one_array(R"("dtype":"F31","shape":[1],"data_offsets":[0,4])", "1234"), "array 'a': unknown dtype 'F31'"},
         {one_array(R"("dtype":"f32","shape":[1],"data_offsets":[0,4])", "1234"), "array 'a': unknown dtype 'f32'"},
+        {one_array(R"("dtype":"F4","shape":[8],"data_offsets":[0,4])", "1234"),
+         "array 'a': the elements of dtype 'F4' are not whole bytes and are not read"},
+        {one_array(R"("dtype":"F6_E3M2","shape":[4],"data_offsets":[0,3])", "123"),
+         "array 'a': the elements of dtype 'F6_E3M2' are not whole bytes"},
         {one_array(R"("dtype":"U8","shape":[4],"data_offsets":[4,0])", "1234"),
          "array 'a': data_offsets [4,0] end before they begin"},
         {one_array(R"("dtype":"U8","shape":[5],"data_offsets":[0,5])", "1234"),

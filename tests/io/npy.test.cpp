@@ -118,4 +118,9 @@ TEST_CASE("npy: the file's name and what is wrong with it are in the message") {
                          (path + ": is longer than the 100 bytes that it may have").c_str(), std::runtime_error);
 }
 
+TEST_CASE("npy: the versions differ in their headers alone") {
+    const std::string header = "{'descr': '<f8', 'fortran_order': False, 'shape': (1,), }\n";
+    for (const char version : {'\1', '\2', '\3'}) CHECK(message(npy_file(header, "12345678", version)) == "");
+}
+
 }  // namespace

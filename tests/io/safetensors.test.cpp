@@ -1,4 +1,5 @@
 #include "io/broken_safetensors.hpp"
+#include "locales.hpp"
 
 #include <fprnn/io/safetensors.hpp>
 
@@ -82,13 +83,13 @@ TEST_CASE("safetensors: files that others may write are read") {
                                    R"("a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]},)"
                                    R"("b":{"dtype":"U8","shape":[1],"data_offsets":[4,5]}})",
                                    "12345")) == "");
-    for (const char* dtype : {"BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3"})
+    for (const char* dtype : {"BOOL", "U8", "I8", "F8_E5M2", "F8_E4M3", "F8_E8M0"})
         CHECK(message(one_array("\"dtype\":\""s + dtype + R"(","shape":[4],"data_offsets":[0,4])", "1234")) == "");
     for (const char* dtype : {"I16", "U16", "F16", "BF16"})
         CHECK(message(one_array("\"dtype\":\""s + dtype + R"(","shape":[2],"data_offsets":[0,4])", "1234")) == "");
     for (const char* dtype : {"I32", "U32", "F32"})
         CHECK(message(one_array("\"dtype\":\""s + dtype + R"(","shape":[1],"data_offsets":[0,4])", "1234")) == "");
-    for (const char* dtype : {"I64", "U64", "F64"})
+    for (const char* dtype : {"I64", "U64", "F64", "C64"})
         CHECK(message(one_array("\"dtype\":\""s + dtype + R"(","shape":[],"data_offsets":[0,8])", "12345678")) == "");
 }
 
@@ -149,6 +150,28 @@ TEST_CASE("safetensors: arrays that a file cannot hold are the caller's mistake"
     refused({{"\xff", "U8", {1}, "x"}}, "encode_safetensors: a name or the metadata are not UTF-8");
     CHECK_THROWS_WITH_AS((void)encode_safetensors({}, {{"k", "\xc0\x80"}}),
                          "encode_safetensors: a name or the metadata are not UTF-8", argument_error);
+}
+
+TEST_CASE("safetensors: complex numbers are pairs of floats, aligned as doubles are") {
+    const std::complex<float> numbers[] = {{1, -2}, {0.5f, 0}};
+    const std::string_view bytes(reinterpret_cast<const char*>(numbers), sizeof numbers);
+    const std::string_view dtype = fprnn::dtype_of<std::complex<float>>;
+    CHECK(dtype == "C64");
+    const auto file =
+        decode_safetensors(encode_safetensors({{"b", "U8", {1}, "x"}, {"z", std::string(dtype), {2}, bytes}}), "file");
+    REQUIRE(file.arrays.size() == 2);
+    CHECK(file.arrays[1].dtype == dtype);
+    CHECK(file.arrays[1].bytes == bytes);
+    CHECK((file.arrays[1].bytes.data() - file.storage.data()) % 8 == 0);
+    CHECK(message(one_array(R"("dtype":"C64","shape":[2],"data_offsets":[0,8])", "12345678")) ==
+          "array 'a': C64 [2] has 2 elements of 8 bytes, but data_offsets [0,8] hold 8 bytes");
+}
+
+TEST_CASE("safetensors: what is wrong with a number is said in its own digits in any locale") {
+    fprnn::testing::with_decimal_commas([] {
+        CHECK(message(one_array(R"("dtype":"U8","shape":[4.5],"data_offsets":[0,4])", "1234")) ==
+              "array 'a', shape: expected integers from 0 to 2^63 - 1, got '4.5'");
+    });
 }
 
 }  // namespace

@@ -13,7 +13,7 @@
 
 /// NumPy's .npy: one array a file.
 ///
-///     "\x93NUMPY"  major  minor  N (2 bytes; 4 in version 2)  N bytes of text: {'descr': '<f8', 'fortran_order': False,
+///     "\x93NUMPY"  major  minor  N (2 bytes; 4 from version 2 on)  N bytes of text: {'descr': '<f8', 'fortran_order': False,
 ///     'shape': (3, 4), }, spaces and a line feed   the array, row-major
 namespace fprnn {
 
@@ -49,7 +49,7 @@ public:
             const std::string key = string();
             expect(':');
             if (key == "descr" && !descr)
-                descr = string();
+                descr = type();
             else if (key == "fortran_order" && !fortran_order)
                 fortran_order = boolean();
             else if (key == "shape" && !shape)
@@ -90,6 +90,11 @@ private:
                      " of the header");
         expect(quote);
         return text;
+    }
+    std::string type() {
+        if (take('['))
+            fail("a structured array, whose elements have named fields, is not read: save each field as an array");
+        return string();
     }
     bool boolean() {
         skip_spaces();
@@ -167,8 +172,8 @@ tensor<T> decode_npy(std::string_view bytes, std::string_view source) {
     const auto refuse = [&](const std::string& what) { throw std::runtime_error(std::string(source) + ": " + what); };
     const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(bytes[i])}; };
     if (bytes.size() < 10 || bytes.substr(0, 6) != "\x93NUMPY") refuse("not an .npy file");
-    if ((byte(6) != 1 && byte(6) != 2) || byte(7) != 0)
-        refuse("version " + std::to_string(byte(6)) + "." + std::to_string(byte(7)) + ", expected 1.0 or 2.0");
+    if (byte(6) < 1 || byte(6) > 3 || byte(7) != 0)
+        refuse("version " + std::to_string(byte(6)) + "." + std::to_string(byte(7)) + ", expected 1.0, 2.0 or 3.0");
     const std::size_t start = byte(6) == 1 ? 10 : 12;
     if (bytes.size() < start) refuse("too short for the length of its header");
     std::size_t length = byte(8) | byte(9) << 8;

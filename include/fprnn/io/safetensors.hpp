@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <complex>
 #include <cstring>
 #include <stdexcept>
 
@@ -32,6 +33,10 @@ inline constexpr std::string_view dtype_of<std::uint8_t> = "U8";
 template <>
 inline constexpr std::string_view dtype_of<std::uint64_t> = "U64";
 
+/// The real part and then the imaginary one.
+template <>
+inline constexpr std::string_view dtype_of<std::complex<float>> = "C64";
+
 /// What a file holds; arrays come in the order of the header. Their bytes lie in `storage`, at any alignment, so it can be
 /// moved and not copied.
 struct safetensors_content {
@@ -59,7 +64,7 @@ inline std::string encode_safetensors(const std::vector<named_array>& arrays,
         const auto where = [&] { return "array " + detail::shown(a.name) + ": "; };
         const index width = detail::element_size(a.dtype);
         require(a.name != "__metadata__", operation, [&] { return where() + "the name belongs to the format"; });
-        require(width > 0, operation, [&] { return where() + "unknown dtype " + detail::shown(a.dtype); });
+        require(width > 0, operation, [&] { return where() + detail::unknown_dtype(a.dtype); });
         require(a.extents.size() <= detail::max_rank, operation, [&] { return where() + "more than 64 extents"; });
         index count = 1;
         for (const index e : a.extents) count = checked_product(count, e, operation);
@@ -134,7 +139,7 @@ inline safetensors_content decode_safetensors(std::string bytes, std::string_vie
         const auto [begin, end] = offsets;
         const std::string range = "data_offsets " + detail::extents_text({begin, end});
         const index width = detail::element_size(array.dtype);
-        if (width == 0) refuse(where + "unknown dtype " + detail::shown(array.dtype));
+        if (width == 0) refuse(where + detail::unknown_dtype(array.dtype));
         if (begin > end) refuse(where + range + " end before they begin");
         if (end > size)
             refuse("truncated: expected " + std::to_string(sizeof length + length + needed) + " bytes, got " +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/shape.hpp>
+#include <fprnn/io/c_locale.hpp>
 
 #include <nlohmann/json.hpp>
 
@@ -37,8 +38,9 @@ inline constexpr std::size_t max_rank = 64;  ///< as NumPy; keeps "[1,1,1,…" f
 /// Bytes of an element; 0 when the dtype is unknown.
 inline index element_size(std::string_view dtype) {
     static constexpr std::pair<std::string_view, index> known[] = {
-        {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"I16", 2}, {"U16", 2}, {"F16", 2},
-        {"BF16", 2}, {"I32", 4}, {"U32", 4}, {"F32", 4},     {"I64", 8},     {"U64", 8}, {"F64", 8}};
+        {"BOOL", 1}, {"U8", 1},  {"I8", 1},  {"F8_E5M2", 1}, {"F8_E4M3", 1}, {"F8_E8M0", 1},
+        {"I16", 2},  {"U16", 2}, {"F16", 2}, {"BF16", 2},    {"I32", 4},     {"U32", 4},
+        {"F32", 4},  {"I64", 8}, {"U64", 8}, {"F64", 8},     {"C64", 8}};
     for (const auto& [name, size] : known)
         if (name == dtype) return size;
     return 0;
@@ -55,6 +57,13 @@ inline std::string extents_text(const std::vector<index>& extents) {
     std::string text = "[";
     for (const index e : extents) text += (text.size() > 1 ? "," : "") + std::to_string(e);
     return text + "]";
+}
+
+/// What is said of a dtype whose element_size is 0.
+inline std::string unknown_dtype(std::string_view dtype) {
+    for (const std::string_view packed : {"F4", "F6_E2M3", "F6_E3M2"})
+        if (dtype == packed) return "the elements of dtype " + shown(dtype) + " are not whole bytes and are not read";
+    return "unknown dtype " + shown(dtype);
 }
 
 /// A name that is there more than once.
@@ -83,6 +92,7 @@ public:
         if (text.empty() || text.front() != '{') fail("the header does not begin with '{'");
         // The parser takes a zero byte for the end of its text and would not look at what follows.
         if (const auto zero = text.find('\0'); zero != text.npos) not_json(zero + 1);
+        const c_locale plain;
         nlohmann::json::sax_parse(text.begin(), text.end(), this);
         std::vector<std::string_view> names;
         for (const entry& e : entries) names.push_back(e.array.name);
