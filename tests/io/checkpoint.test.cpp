@@ -1,4 +1,5 @@
 #include "io/scratch_folder.hpp"
+#include "locales.hpp"
 
 #include <fprnn/io/checkpoint.hpp>
 
@@ -371,6 +372,30 @@ TEST_CASE("checkpoint: a folder without any leaves the state at its beginning") 
     CHECK_FALSE(load_latest_checkpoint(folder.path, state, configuration).taken.has_value());
     CHECK_FALSE(load_latest_checkpoint(folder.path / "none", state, configuration).taken.has_value());
     CHECK(equal(state, example(0)));
+}
+
+TEST_CASE("checkpoint: its folder is made where it lacks; what cannot be one is named") {
+    const scratch_folder folder;
+    const auto path = folder.path / "a" / "b";
+    const auto state = example(5);
+    CHECK(save_checkpoint(path, state, configuration) == path / "checkpoint-00000005.safetensors");
+    auto read = example(3);
+    CHECK(load_latest_checkpoint(path, read, configuration).taken);
+    CHECK(equal(read, state));
+    fprnn::write_file(folder.path / "file", "");
+    CHECK_THROWS_AS(save_checkpoint(folder.path / "file", state, configuration), std::runtime_error);
+    CHECK_THROWS_AS(save_checkpoint(folder.path / "file" / "c", state, configuration), std::runtime_error);
+}
+
+TEST_CASE("checkpoint: written in one locale, it is read in every other") {
+    const json fractions{{"learning_rate", 0.003}, {"steps", 12000}};
+    const std::string bytes = encode_checkpoint(example(5), fractions);
+    const auto check = [&] {
+        CHECK(encode_checkpoint(example(5), fractions) == bytes);
+        CHECK(refusal(bytes, example(3), fractions) == "");
+    };
+    check();
+    fprnn::testing::with_decimal_commas(check);
 }
 
 }  // namespace

@@ -19,6 +19,13 @@ using fprnn::testing::scratch_folder;
 
 std::string content(const fs::path& path) { return fprnn::read_file(path, 1 << 20); }
 
+struct stat info_of(const fs::path& path) {
+    struct stat info {};
+    REQUIRE(::stat(path.c_str(), &info) == 0);
+    return info;
+}
+mode_t mode_of(const fs::path& path) { return info_of(path).st_mode & 07777; }
+
 auto files_in(const fs::path& folder) { return std::distance(fs::directory_iterator(folder), {}); }
 
 /// The system, one of whose calls fails.
@@ -34,7 +41,10 @@ struct failing_calls : fprnn::detail::system_calls {
         errno = reason;
         return true;
     }
-    int open(const char* path, int flags) const { return fails("open") ? -1 : system_calls::open(path, flags); }
+    int open(const char* path, int flags, mode_t mode = 0666) const {
+        return fails("open") ? -1 : system_calls::open(path, flags, mode);
+    }
+    int chmod(int descriptor, mode_t mode) const { return fails("chmod") ? -1 : system_calls::chmod(descriptor, mode); }
     ssize_t write(int descriptor, const char* bytes, std::size_t n) const {
         return fails("write") ? -1 : system_calls::write(descriptor, bytes, n);
     }
@@ -58,9 +68,9 @@ struct slow_calls : fprnn::detail::system_calls {
 /// A folder in which the part of another process is where the first one would go.
 struct crowded_folder : fprnn::detail::system_calls {
     mutable std::string other{};
-    int open(const char* path, int flags) const {
+    int open(const char* path, int flags, mode_t mode = 0666) const {
         if ((flags & O_CREAT) && other.empty()) ::close(system_calls::open((other = path).c_str(), flags));
-        return system_calls::open(path, flags);
+        return system_calls::open(path, flags, mode);
     }
 };
 
@@ -83,9 +93,84 @@ TEST_CASE("files: others may read a new file as far as the process's mask lets t
     const auto before = ::umask(022);
     fprnn::write_file(folder.path / "a.txt", "text");
     ::umask(before);
-    struct stat info {};
-    REQUIRE(::stat((folder.path / "a.txt").c_str(), &info) == 0);
-    CHECK((info.st_mode & 0777) == 0644);
+    CHECK(mode_of(folder.path / "a.txt") == 0644);
+}
+
+TEST_CASE("files: a file that is written anew keeps its permissions, whatever the mask, and is never open to more") {
+    const scratch_folder folder;
+    const auto path = folder.path / "a.txt";
+    fprnn::write_file(path, "before");
+    for (const mode_t mode : {0600, 0640, 0666, 0755, 0400}) {
+        CAPTURE(mode);
+        REQUIRE(::chmod(path.c_str(), mode) == 0);
+        fprnn::write_file(path, "after");
+        CHECK(mode_of(path) == mode);
+    }
+    // What another process sees of the part.
+    struct : fprnn::detail::system_calls {
+        mutable mode_t seen = 0;
+        ssize_t write(int descriptor, const char* bytes, std::size_t n) const {
+            struct stat info {};
+            REQUIRE(::fstat(descriptor, &info) == 0);
+            seen = info.st_mode & 07777;
+            return system_calls::write(descriptor, bytes, n);
+        }
+    } system;
+    REQUIRE(::chmod(path.c_str(), 0600) == 0);
+    fprnn::detail::write_file(system, path, "text");
+    CHECK(system.seen == 0600);
+}
+
+TEST_CASE("files: root leaves a file to its owner and group") {
+    const scratch_folder folder;
+    const auto path = folder.path / "a.txt";
+    fprnn::write_file(path, "before");
+    if (::chown(path.c_str(), 12345, 23456) != 0) return;  // not root
+    REQUIRE(::chmod(path.c_str(), 0640) == 0);
+    fprnn::write_file(path, "after");
+    CHECK(info_of(path).st_uid == 12345);
+    CHECK(info_of(path).st_gid == 23456);
+    CHECK(mode_of(path) == 0640);
+}
+
+TEST_CASE("files: a symbolic link stays one, and what it leads to is written whole or not at all") {
+    const scratch_folder folder;
+    const auto there = folder.path / "there", here = folder.path / "here";
+    fs::create_directory(there);
+    fs::create_directory(here);
+    fprnn::write_file(there / "a.txt", "before");
+    fs::permissions(there / "a.txt", fs::perms(0606));
+    fs::create_symlink("../there/a.txt", here / "relative");
+    fs::create_symlink(there / "a.txt", here / "absolute");
+    fs::create_symlink("relative", here / "link of a link");
+    for (const char* name : {"relative", "absolute", "link of a link"}) {
+        CAPTURE(name);
+        fprnn::write_file(here / name, name);
+        CHECK(fs::is_symlink(here / name));
+        CHECK_FALSE(fs::is_symlink(there / "a.txt"));
+        CHECK(content(there / "a.txt") == name);
+        CHECK(mode_of(there / "a.txt") == 0606);
+    }
+    const failing_calls full{{}, 3, ENOSPC};
+    CHECK_THROWS_WITH_AS(fprnn::detail::write_file(full, here / "absolute", "after"),
+                         ("cannot write " + (there / "a.txt").string() + ": No space left on device").c_str(),
+                         std::runtime_error);
+    CHECK(content(there / "a.txt") == "link of a link");
+    CHECK(files_in(there) == 1);
+
+    // To where nothing is yet, and to where nothing can be.
+    fs::create_symlink(there / "b.txt", here / "new");
+    fprnn::write_file(here / "new", "text");
+    CHECK(fs::is_symlink(here / "new"));
+    CHECK(content(there / "b.txt") == "text");
+    fs::create_symlink("/none/c.txt", here / "nowhere");
+    CHECK_THROWS_WITH_AS(fprnn::write_file(here / "nowhere", "text"),
+                         "cannot write /none/c.txt: No such file or directory", std::runtime_error);
+    fs::create_symlink("two", here / "one");
+    fs::create_symlink("one", here / "two");
+    CHECK_THROWS_AS(fprnn::write_file(here / "one", "text"), std::runtime_error);
+    CHECK(fs::is_symlink(here / "one"));
+    CHECK(files_in(here) == 7);
 }
 
 TEST_CASE(
@@ -95,6 +180,7 @@ TEST_CASE(
     std::vector<std::string> failed;
     for (int which = 0;; ++which) {
         fprnn::write_file(path, "before");
+        fs::permissions(path, fs::perms(0606));  // others than a new file has
         const failing_calls system{{}, which, which % 2 ? EIO : ENOSPC};
         std::string said;
         try {
@@ -108,14 +194,15 @@ TEST_CASE(
         CHECK(files_in(folder.path) == 1);
         failed.push_back(system.failed);
         // The last two calls sync and close the folder, when the new file is already there.
-        const bool renamed = which >= 6;
+        const bool renamed = which >= 7;
         CHECK(content(path) == (renamed ? "after" : "before"));
-        const bool closes_folder = which == 7;
+        const bool closes_folder = which == 8;
         CHECK(said == (closes_folder ? ""
                                      : "cannot write " + path.string() + ": " +
                                            (which % 2 ? "Input/output error" : "No space left on device")));
     }
-    CHECK(failed == std::vector<std::string>{"open", "open", "write", "sync", "close", "rename", "sync", "close"});
+    CHECK(failed ==
+          std::vector<std::string>{"open", "open", "chmod", "write", "sync", "close", "rename", "sync", "close"});
 }
 
 TEST_CASE("files: short writes and interrupted ones are gone on with") {
@@ -166,7 +253,8 @@ TEST_CASE("files: neither a folder nor a device is replaced by a file") {
     fs::create_directory(folder.path / "folder");
     refused(folder.path / "folder", "Is a directory");
     fs::create_symlink("/dev/null", folder.path / "null");
-    refused(folder.path / "null", "not a regular file");
+    CHECK_THROWS_WITH_AS(fprnn::write_file(folder.path / "null", "x"), "cannot write /dev/null: not a regular file",
+                         std::runtime_error);
     fprnn::write_file(folder.path / "file", "");
     refused(folder.path / "file" / "below", "Not a directory");
     CHECK(files_in(folder.path) == 3);

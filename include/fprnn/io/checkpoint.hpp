@@ -41,7 +41,8 @@ inline void remove_all_earlier_but_one(const std::filesystem::path& folder, inde
 }
 }  // namespace detail
 
-/// Writes a checkpoint into a folder, which belongs to one training, and returns its path. It appears whole or not at all;
+/// Writes a checkpoint into a folder, which belongs to one training and is made with its parents where it lacks, and returns
+/// the checkpoint's path. It appears whole or not at all;
 /// when it is on the disk, all earlier ones but one are removed, and so is what a killed process left unfinished more than an
 /// hour ago. `configuration`, an object of JSON, is what must be equal for a run to go on from here.
 /// Errors: std::runtime_error when it cannot be written, and then nothing is removed; encode_checkpoint's.
@@ -52,7 +53,9 @@ std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const
     std::snprintf(step, sizeof step, "%08lld", static_cast<long long>(state.steps));
     std::filesystem::path path =
         folder / (std::string(detail::checkpoint_stem) + step + std::string(detail::checkpoint_ending));
-    write_file(path, encode_checkpoint(state, configuration));
+    const std::string bytes = encode_checkpoint(state, configuration);
+    detail::need_folder(folder);
+    write_file(path, bytes);
 
     // Errors from here on are none of the caller's.
     detail::remove_all_earlier_but_one(folder, state.steps);
