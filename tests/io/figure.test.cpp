@@ -1,6 +1,8 @@
 #include "io/scratch_folder.hpp"
+#include "locales.hpp"
 
 #include <fprnn/io/figure.hpp>
+#include <fprnn/io/read_file.hpp>
 
 #include <doctest/doctest.h>
 
@@ -29,12 +31,30 @@ fprnn::picture example_of_four() {
     return {"four", {plain, decades, octaves, level}};
 }
 
-/// PATH is another one while it lives.
-struct path_variable {
-    std::string before = std::getenv("PATH");
-    explicit path_variable(const char* path) { ::setenv("PATH", path, 1); }
-    ~path_variable() { ::setenv("PATH", before.c_str(), 1); }
+/// A variable of the environment is another one while it lives.
+struct variable {
+    const char* name;
+    std::optional<std::string> before;
+    variable(const char* n, const char* value) : name(n) {
+        if (const char* text = std::getenv(name)) before = text;
+        ::setenv(name, value, 1);
+    }
+    variable(const variable&) = delete;
+    ~variable() { before ? ::setenv(name, before->c_str(), 1) : ::unsetenv(name); }
 };
+
+/// What is written to the standard error while f runs.
+template <class F>
+std::string errors_of(const fs::path& folder, F&& f) {
+    const fs::path path = folder / "errors";
+    const int before = ::dup(STDERR_FILENO), to = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ::dup2(to, STDERR_FILENO);
+    f();
+    ::dup2(before, STDERR_FILENO);
+    ::close(to);
+    ::close(before);
+    return fprnn::read_file(path, 1 << 20);
+}
 
 TEST_CASE("figure: the script holds the data, quotes text and marks powers of two") {
     const std::string script = fprnn::gnuplot_script(example(), "name");
@@ -136,7 +156,7 @@ TEST_CASE("figure: without gnuplot, or when it fails, there is a text chart and 
     const scratch_folder folder;
     const fs::path programs = folder.path / "programs";
     fs::create_directory(programs);
-    const path_variable path(programs.c_str());
+    const variable path("PATH", programs.c_str());
     const auto text = fprnn::draw(example(), folder.path, "name");
     REQUIRE(text.has_value());
     CHECK(fs::file_size(folder.path / "name.txt") == text->size());
@@ -148,6 +168,50 @@ TEST_CASE("figure: without gnuplot, or when it fails, there is a text chart and 
     fprnn::write_file(programs / "gnuplot", "#!/bin/sh\nexit 1\n");
     fs::permissions(programs / "gnuplot", fs::perms::owner_all);
     CHECK(fprnn::draw(example(), folder.path, "name").has_value());
+}
+
+TEST_CASE("figure: script and text have the same numbers in any locale, with points and without groups") {
+    fprnn::figure f = example();
+    f.curves.front() = {.label = "a", .x = {1, 1000.5, 1234567}, .y = {0.125, 0.5, 1}};
+    const fprnn::picture four = example_of_four();
+    const auto script = [&] { return fprnn::gnuplot_script(f, "name") + fprnn::gnuplot_script(four, "four"); };
+    const auto text = [&] { return fprnn::text_chart(f) + fprnn::text_chart(four); };
+    const std::string expected_script = script(), expected_text = text();
+    CHECK(expected_script.find("1000.5 0.5\n") != std::string::npos);
+    CHECK(expected_text.find(" 1000.5  |") != std::string::npos);
+    fprnn::testing::with_decimal_commas([&] {
+        CHECK(script() == expected_script);
+        CHECK(text() == expected_text);
+    });
+}
+
+TEST_CASE("figure: as text, the largest number is whole and its line ends") {
+    fprnn::figure f = example();
+    f.curves.front().y = {1, 1e300, 0.25};
+    const std::string text = fprnn::text_chart(f);
+    CHECK(text.find(".000\n      8  |") != std::string::npos);
+}
+
+TEST_CASE("figure: gnuplot is run in a locale of UTF-8, so that it has nothing to warn of in others") {
+    const scratch_folder folder;
+    const variable locale("LC_ALL", "C");
+    if (!fprnn::find_program("gnuplot").empty())
+        CHECK(errors_of(folder.path, [&] { CHECK_FALSE(fprnn::draw(example(), folder.path, "name")); }) == "");
+
+    const fs::path programs = folder.path / "programs";
+    fs::create_directory(programs);
+    fprnn::write_file(programs / "gnuplot", "#!/bin/sh\necho \"$LC_ALL,$PATH\" >locale\n");
+    fs::permissions(programs / "gnuplot", fs::perms::owner_all);
+    const variable path("PATH", programs.c_str());
+    CHECK_FALSE(fprnn::draw(example(), folder.path, "name"));
+    CHECK(fprnn::read_file(folder.path / "locale", 1 << 20) == "C.UTF-8," + programs.string() + "\n");
+}
+
+TEST_CASE("figure: the folder is made where it lacks") {
+    const scratch_folder folder;
+    const variable path("PATH", folder.path.c_str());
+    CHECK(fprnn::draw(example(), folder.path / "a" / "b", "name").has_value());
+    CHECK(fs::exists(folder.path / "a" / "b" / "name.txt"));
 }
 
 }  // namespace

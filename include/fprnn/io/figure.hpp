@@ -9,10 +9,25 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace fprnn {
 
 namespace detail {
+/// The environment for gnuplot: in a locale without UTF-8 it warns of scripts that are in UTF-8.
+struct utf8_environment {
+    std::string locale = "LC_ALL=C.UTF-8";
+    std::vector<char*> all;
+    utf8_environment() {
+        for (char** e = environ; e && *e; ++e)
+            if (!std::string_view(*e).starts_with("LC_ALL=")) all.push_back(*e);
+        all.push_back(locale.data());
+        all.push_back(nullptr);
+    }
+    utf8_environment(const utf8_environment&) = delete;
+};
+
 /// Whether `program NAME.gp`, run in the folder, ended well.
 inline bool run_script(const std::string& program, const std::filesystem::path& folder, std::string script) {
     posix_spawn_file_actions_t actions;
@@ -21,7 +36,9 @@ inline bool run_script(const std::string& program, const std::filesystem::path& 
     std::string self = "gnuplot";
     char* arguments[] = {self.data(), script.data(), nullptr};
     pid_t child = 0;
-    const bool started = ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environ) == 0;
+    utf8_environment environment;
+    const bool started =
+        ::posix_spawn(&child, program.c_str(), &actions, nullptr, arguments, environment.all.data()) == 0;
     ::posix_spawn_file_actions_destroy(&actions);
     int state = -1;
     while (started && ::waitpid(child, &state, 0) < 0 && errno == EINTR) {
@@ -30,10 +47,11 @@ inline bool run_script(const std::string& program, const std::filesystem::path& 
 }
 }  // namespace detail
 
-/// Writes name.gp into the folder and runs gnuplot on it, which writes name.png and name.svg; without gnuplot, or when it
+/// Writes name.gp into the folder, which is made where it lacks, and runs gnuplot on it, which writes name.png and name.svg; without gnuplot, or when it
 /// fails, writes name.txt, 80 columns wide. Returns the text chart in that case, `columns` wide, otherwise nothing.
 inline std::optional<std::string> draw(const picture& p, const std::filesystem::path& folder, const std::string& name,
                                        int columns = 80) {
+    detail::need_folder(folder);
     write_file(folder / (name + ".gp"), gnuplot_script(p, name));
     const std::string program = find_program("gnuplot");
     if (!program.empty() && detail::run_script(program, folder, name + ".gp")) return std::nullopt;
