@@ -139,6 +139,24 @@ constexpr const char* description =
     "second Ctrl-C ends the program. With --checkpoint-every and --resume, whatever ends it costs no more than the "
     "steps since the last checkpoint, and the run goes on to the same numbers.";
 
+/// Refuses an option that stands at the end or before another one and has no value. CLI11 takes whatever comes next for the
+/// value, and then what follows that for an argument too many. What begins with "--" and is meant is written --out=--folder.
+void require_values(const CLI::App& app, int argc, const char* const* argv) {
+    const auto option_of = [&](const std::string& text) {
+        return text.starts_with('-') ? app.get_option_no_throw(text) : nullptr;
+    };
+    for (int i = 1; i < argc && argv[i] != std::string_view("--"); ++i) {
+        const std::string name = argv[i];
+        const CLI::Option* option = option_of(name);
+        if (!option || option->get_expected_min() == 0) continue;
+        const std::string expected = name + ": expected a value, " + option->get_type_name() + ", got ";
+        if (++i == argc) throw fp::argument_error(expected + "nothing");
+        const std::string value = argv[i];
+        if (value.starts_with("--") || option_of(value))
+            throw fp::argument_error(expected + "the option '" + value.substr(0, value.find('=')) + "'");
+    }
+}
+
 /// Defaults that differ between the jobs, where the user was silent.
 void fill_in(options& o) {
     const auto silent = [&](const char* option) { return !o.given.contains(option); };
@@ -304,6 +322,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         into(o.job, choice(figures)));
     app.set_version_flag("--version", std::string("fprnn ") + version);
 
+    require_values(app, argc, argv);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& e) {

@@ -78,6 +78,15 @@ refused "--figure: expected one of interpolation, got 'pie'" --figure pie
 refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
 refused "--out: expected a folder, got ''" --out ""
 refused "x: expected an option of --help, got 'x'" -- x
+# A value that was forgotten is said of the option whose it is, not of what comes next.
+refused "--group: expected a value, GROUP, got the option '--out'" --group --out x
+refused "--group: expected a value, GROUP, got the option '--sed'" --group --sed=3 x
+refused "--out: expected a value, DIR, got the option '--seed'" --out --seed 3
+refused "--out: expected a value, DIR, got the option '-h'" --out -h
+refused "--out: expected a value, DIR, got the option '--'" --out -- x
+refused "--steps: expected a value, N, got the option '--resume'" --steps --resume
+refused "--steps: expected a value, N, got nothing" --steps
+refused "--seed: expected a whole number from 0 to 9223372036854775806, got '--1'" --seed=--1
 touch "$folder/file"
 refused "--out: expected a folder that can be written, got '$folder/file/below' (Not a directory)" \
     --out "$folder/file/below"
