@@ -61,19 +61,24 @@ blocks_on<Backend> make(Block block, const architecture& a, fp::chunked schedule
     return std::make_shared<blocks_of<Block, Backend>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
 }
 
-/// Calls make_block<R, Scale>() with the values of `a`; null when they are not among the compiled.
+/// Of make_block(mixer) with the mixer of `a`; null when it is not among the compiled.
 template <class Backend, class MakeBlock>
 blocks_on<Backend> make_mixed(MakeBlock make_block, const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
     blocks_on<Backend> result;
+    const auto use = [&](auto mixer) { result = make<Backend>(make_block(mixer), a, schedule, adjoint); };
     const auto consider = [&]<int R, int Scale>() {
-        if (a.reflections == R && a.reflection_scale == Scale)
-            result = make<Backend>(make_block.template operator()<R, Scale>(), a, schedule, adjoint);
+        if (a.reflections == R && a.reflection_scale == Scale) use(fp::householder<R, "Q", Scale>);
     };
     const auto consider_all = [&]<int... R>(std::integer_sequence<int, R...>) {
         (consider.template operator()<R, 1>(), ...);
         (consider.template operator()<R, 2>(), ...);
     };
-    consider_all(std::integer_sequence<int, 1, 2, 4, 8>{});
+    switch (a.mixer) {
+        case architecture::mixing::householder: consider_all(std::integer_sequence<int, 1, 2, 4, 8>{}); break;
+        case architecture::mixing::dplr: use(fp::dplr<architecture::dplr_directions>); break;
+        case architecture::mixing::kronecker: use(fp::kronecker); break;
+        case architecture::mixing::block_diagonal: use(fp::block_diagonal<architecture::width_of_blocks>); break;
+    }
     return result;
 }
 

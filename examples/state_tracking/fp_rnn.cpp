@@ -5,6 +5,5 @@
 template <>
 state_tracking::blocks_on<fprnn::eigen> state_tracking::make_fp_rnn(const architecture& a, fp::chunked schedule,
                                                                     fp::adjoint adjoint) {
-    return make_mixed<fp::eigen>([]<int R, int Scale>() { return fp::models::fp_rnn<R, Scale>(); }, a, schedule,
-                                 adjoint);
+    return make_mixed<fp::eigen>([](auto mixer) { return fp::models::fp_rnn(mixer); }, a, schedule, adjoint);
 }

@@ -16,12 +16,16 @@ namespace state_tracking {
 
 namespace fp = fprnn;
 
-/// What names a network. The number of reflections and their scale are template arguments of a block, so the values that
-/// can be asked for are those that are compiled.
+/// What names a network. The mixer, the number of reflections and their scale are template arguments of a block, so the values
+/// that can be asked for are those that are compiled.
 struct architecture {
     enum class block { fp_mamba, fp_rnn, mamba, lstm };
+    enum class mixing { householder, dplr, kronecker, block_diagonal };
+
+    static constexpr int dplr_directions = 4, width_of_blocks = 8;
 
     block kind = block::fp_mamba;
+    mixing mixer = mixing::householder;
     int reflections = 4;
     int reflection_scale = 1;
     fp::models::model_dims size{};

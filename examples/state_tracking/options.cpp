@@ -127,6 +127,11 @@ constexpr std::pair<const char*, architecture::block> models[] = {{"fp-mamba", a
                                                                   {"fp-rnn", architecture::block::fp_rnn},
                                                                   {"mamba", architecture::block::mamba},
                                                                   {"lstm", architecture::block::lstm}};
+constexpr std::pair<const char*, architecture::mixing> mixers[] = {
+    {"householder", architecture::mixing::householder},
+    {"dplr", architecture::mixing::dplr},
+    {"kronecker", architecture::mixing::kronecker},
+    {"block-diagonal", architecture::mixing::block_diagonal}};
 constexpr std::pair<const char*, int> reflections[] = {{"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}};
 constexpr std::pair<const char*, int> scales[] = {{"1", 1}, {"2", 2}};
 constexpr std::pair<const char*, bool> adjoints[] = {{"one-step", true}, {"implicit", false}};
@@ -185,9 +190,23 @@ void check_together(const options& o) {
         throw fp::argument_error(std::string("--group: ") + e.what());
     }
     const bool mixes = o.model.kind == architecture::block::fp_mamba || o.model.kind == architecture::block::fp_rnn;
-    if (mixes && o.model.reflections > o.model.size.d_inner)
-        refuse("--reflections", "at most --d-inner = " + std::to_string(o.model.size.d_inner),
-               std::to_string(o.model.reflections));
+    const fp::index D = o.model.size.d_inner;
+    const auto is = [&](architecture::mixing mixer) { return mixes && o.model.mixer == mixer; };
+    if (is(architecture::mixing::householder) && o.model.reflections > D)
+        refuse("--reflections", "at most --d-inner = " + std::to_string(D), std::to_string(o.model.reflections));
+    if (is(architecture::mixing::dplr) && architecture::dplr_directions > D)
+        refuse("--mixer", "dplr with --d-inner of at least " + std::to_string(architecture::dplr_directions),
+               std::to_string(D));
+    if (is(architecture::mixing::block_diagonal) && D % architecture::width_of_blocks != 0)
+        refuse("--mixer",
+               "block-diagonal with --d-inner a multiple of " + std::to_string(architecture::width_of_blocks),
+               std::to_string(D));
+    if (o.model.mixer != architecture::mixing::householder) {
+        for (const char* option : {"--reflections", "--reflection-scale"})
+            if (o.given.contains(option))
+                refuse(option, "to stand with --mixer householder", "--mixer " + o.mixer_name);
+        if (o.machine.cuda) refuse("--mixer", "householder with --device cuda", o.mixer_name);
+    }
     if (o.machine.tf32 && !o.machine.cuda) refuse("--tf32", "to stand with --device cuda", "--device cpu");
     if (o.training.first_length > o.training.length)
         refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
@@ -255,6 +274,12 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     add("--d-model", "N", "channels between blocks", "64", into(size.d_model, whole{1, 1 << 16}));
     add("--d-inner", "N", "channels inside of a block", "64", into(size.d_inner, whole{1, 1 << 16}));
     add("--d-state", "N", "rows of the matrix state (fp-mamba, mamba)", "16", into(size.d_state, whole{1, 1 << 12}));
+    add("--mixer", "MIXER",
+        "householder, dplr (4 directions), kronecker or block-diagonal (blocks of 8 channels); of fp-mamba and fp-rnn",
+        "householder", [&](const std::string& name, const std::string& text) {
+            o.model.mixer = one_of(name, text, mixers);
+            o.mixer_name = text;
+        });
     add("--reflections", "R", "1, 2, 4 or 8 Householder reflections in Q, at most --d-inner", "4",
         into(o.model.reflections, choice(reflections)));
     add("--reflection-scale", "S", "1 (paper) or 2 (the authors' code) times sigmoid as the reflections' alpha", "1",
@@ -387,6 +412,7 @@ nlohmann::ordered_json to_json(const options& o) {
     j["d_model"] = o.model.size.d_model;
     j["d_inner"] = o.model.size.d_inner;
     j["d_state"] = o.model.size.d_state;
+    j["mixer"] = o.mixer_name;
     j["reflections"] = o.model.reflections;
     j["reflection_scale"] = o.model.reflection_scale;
     j["length"] = t.length;

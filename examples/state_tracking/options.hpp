@@ -31,7 +31,7 @@ struct options {
 
     std::string group;
     architecture model{};
-    std::string model_name = "fp-mamba";
+    std::string model_name = "fp-mamba", mixer_name = "householder";
     std::uint64_t seed = 0;
 
     fp::training_options training{};

@@ -41,6 +41,10 @@ refused "--d-inner: expected a whole number from 1 to 65536, got '1.5'" --d-inne
 refused "--reflections: expected one of 1, 2, 4, 8, got '3'" --reflections 3
 refused "--reflections: expected at most --d-inner = 3, got '4'" --reflections 4 --d-inner 3
 refused "--reflection-scale: expected one of 1, 2, got '0'" --reflection-scale 0
+refused "--mixer: expected one of householder, dplr, kronecker, block-diagonal, got 'dense'" --mixer dense
+refused "--mixer: expected dplr with --d-inner of at least 4, got '3'" --mixer dplr --d-inner 3
+refused "--mixer: expected block-diagonal with --d-inner a multiple of 8, got '12'" --mixer block-diagonal --d-inner 12
+refused "--reflections: expected to stand with --mixer householder, got '--mixer kronecker'" --mixer kronecker --reflections 2
 refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
 refused "--batch: expected a whole number from 1 to 1048576, got '0'" --batch 0
 refused "--batch: expected a whole number from 1 to 1048576, got '-4'" --batch -4
@@ -90,6 +94,13 @@ refused "--seed: expected a whole number from 0 to 9223372036854775806, got '--1
 touch "$folder/file"
 refused "--out: expected a folder that can be written, got '$folder/file/below' (Not a directory)" \
     --out "$folder/file/below"
+
+# Every mixer that is offered trains, is evaluated and is written down.
+for mixer in dplr kronecker block-diagonal; do
+    PATH=/none "$program" --group S3 --d-model 8 --d-inner 8 --d-state 4 --batch 8 --test-sequences 16 --steps 2 --test-lengths 4 \
+        --mixer $mixer --out "$folder/$mixer" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+    grep -q "\"mixer\": \"$mixer\"" "$folder/$mixer/config.json" || fail "config.json does not name $mixer"
+done
 
 # A folder is of one job: what another one left there is neither written over nor mixed with this one's, --resume or not.
 few=(--steps 2 --test-lengths 4 --checkpoint-every 1)
