@@ -91,8 +91,8 @@ struct mixer {
         Mixer::template mix_back_q<Team, T>(D, q, v, w, out_bar, q_bar, scratch);
         Mixer::template prepare_back<Team, T>(D, raw, q, q_bar, raw_bar);
         // What has been left there is not said.
-        for (T* left : {scratch, scratch + D})
-            Team::each(D, [&](auto lane) { lane.store(left, decltype(lane.load(left))(T(0))); });
+        for (index at = 0; at + D <= Mixer::scratch(D); at += D)
+            Team::each(D, [&](auto lane) { lane.store(scratch + at, decltype(lane.load(scratch))(T(0))); });
     }
 };
 

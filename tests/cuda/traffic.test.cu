@@ -55,7 +55,7 @@ TEST_CASE("traffic: applying reflections reads U, v and w and writes the result,
     const cuda::device d;
     CHECK(of_mixer<1>(d) <= 1.02 * 4);
     CHECK(of_mixer<2>(d) <= 1.02 * 5);
-    CHECK(of_mixer<4>(d) <= 1.02 * 7);
+    CHECK(of_mixer<4>(d) <= 1.02 * 7 + 0.03);  // and six inner products of the directions, which every warp reads
 }
 
 TEST_CASE("traffic: a scan reads its arguments and writes its results once, beside the maps of chunks" *
