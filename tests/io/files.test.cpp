@@ -121,7 +121,7 @@ TEST_CASE("files: a file that is written anew keeps its permissions, whatever th
     CHECK(system.seen == 0600);
 }
 
-TEST_CASE("files: root leaves a file to its owner and group") {
+TEST_CASE("files: root leaves a file to its owner and group; from others, another group gets no more than everybody") {
     const scratch_folder folder;
     const auto path = folder.path / "a.txt";
     fprnn::write_file(path, "before");
@@ -131,6 +131,21 @@ TEST_CASE("files: root leaves a file to its owner and group") {
     CHECK(info_of(path).st_uid == 12345);
     CHECK(info_of(path).st_gid == 23456);
     CHECK(mode_of(path) == 0640);
+
+    REQUIRE(::chmod(path.c_str(), 0664) == 0);
+    REQUIRE(::chmod(folder.path.c_str(), 0777) == 0);
+    const auto before = ::geteuid();
+    if (::seteuid(12346) != 0) return;
+    std::string said;
+    try {
+        fprnn::write_file(path, "other");
+    } catch (const std::runtime_error& e) {
+        said = e.what();
+    }
+    REQUIRE(::seteuid(before) == 0);
+    CHECK(said == "");
+    CHECK(info_of(path).st_uid == 12346);
+    CHECK(mode_of(path) == 0644);
 }
 
 TEST_CASE("files: a symbolic link stays one, and what it leads to is written whole or not at all") {
