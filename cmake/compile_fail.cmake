@@ -1,6 +1,6 @@
 # cmake -DSOURCE=file.cpp -P compile_fail.cmake -- compiler flags…
 # The file must not compile, and what the compiler says must be of use: it holds the text of the file's first line,
-# "// expect: some text", and it is at most 25 lines long.
+# "// expect: some text", and it is at most 25 lines long. A second line "// with: flags" adds to the flags.
 set(most_lines 25)
 
 set(command "")
@@ -19,6 +19,10 @@ if(NOT text MATCHES "^// expect: ([^\n]+)")
     message(FATAL_ERROR "${SOURCE}: the first line must be '// expect: some text of the error'")
 endif()
 string(STRIP "${CMAKE_MATCH_1}" expected)
+if(text MATCHES "^[^\n]*\n// with: ([^\n]+)")
+    separate_arguments(flags UNIX_COMMAND "${CMAKE_MATCH_1}")
+    list(APPEND command ${flags})
+endif()
 
 set(ENV{LC_ALL} C)
 execute_process(COMMAND ${command} -c "${SOURCE}" -o /dev/null

@@ -63,7 +63,7 @@ function(fprnn_bare_test name header directory compiler)
         "${compiler}" ${ARGN} ${FPRNN_WARNINGS} "-DPACKAGE_VERSION=\"${PROJECT_VERSION}\"" "-I${directory}" ${bare_flags})
 endfunction()
 fprnn_bare_test(bare fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CXX_COMPILER}" -std=c++20 -O1)
-fprnn_bare_test(bare_clang fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${FPRNN_CLANGXX}" -std=c++2b -O0)
+fprnn_bare_test(bare_clang fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${FPRNN_CLANGXX}" -std=c++2b -O0 -fno-rtti)
 fprnn_bare_test(single_header fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${CMAKE_CXX_COMPILER}" -std=c++2b -O0)
 fprnn_bare_test(single_header_clang fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${FPRNN_CLANGXX}" -std=c++20 -O1)
 

@@ -1,5 +1,14 @@
 #pragma once
 
+// Nearly all headers begin with this one. A header that is not there ends the compilation, which #error does not.
+#if __cplusplus < 202002L
+#error "fprnn is written in C++20: compile with -std=c++20 or later"
+#include <no-headers-without-Cpp20>
+#elif !defined(__cpp_exceptions)
+#error "fprnn reports errors by exceptions: compile without -fno-exceptions (-fno-rtti is fine)"
+#include <no-headers-without-exceptions>
+#endif
+
 #include <fprnn/core/number_text.hpp>
 
 #include <stdexcept>
