@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <limits>
 
 namespace {
@@ -64,6 +65,21 @@ TEST_CASE("layer: x and carry of the wrong shape are refused with the shape that
     CHECK_THROWS_WITH_AS(l(theta, x, normal({3, 10}, 1)), "layer: carry must be [2,10], got [3,10]", argument_error);
     CHECK_THROWS_WITH_AS(l(theta, x, normal({2, 5, 2}, 1)), "layer: carry must be [2,10], got [2,5,2]", argument_error);
     CHECK_NOTHROW(l(theta, x, normal({2, 10}, 1)));
+}
+
+TEST_CASE("layer: x and the carry may be tensors or views, of const numbers or not") {
+    const fprnn::layer l(rnn());
+    const auto theta = fprnn::init<double>(l, {.d_in = 3, .d_inner = 5});
+    auto x = normal({2, 4, 3}, 1);
+    const auto whole = l(theta, x);
+    auto carry = whole.carry;
+    const auto expected = l(theta, x, carry);
+    const fprnn::view<const double> x_const = x, carry_const = carry;
+    for (const auto& next :
+         {l(theta, x.view(), carry), l(theta, x.view(), carry.view()), l(theta, x_const, carry_const),
+          l(theta, x, carry.view()), l(theta, x, carry_const), l(theta, x_const, carry)})
+        CHECK(std::equal(next.value.begin(), next.value.end(), expected.value.begin()));
+    CHECK(l(theta, x.view()).value[7] == whole.value[7]);
 }
 
 TEST_CASE("layer: parameters of another layer, and options changed to nonsense, are refused") {

@@ -64,6 +64,11 @@ template <fixed_string Name, class Width = d_inner, class Init = start::constant
 constexpr auto parameter() {
     return parameter_node<Name, Width, Init>{};
 }
+template <class... NoName, class... More>
+constexpr auto parameter(const More&...) {
+    static_assert(detail::never<NoName..., More...>, "parameter has a name: parameter<\"a\">()");
+    return previous_node{};  // an expression, so that this stays the only error
+}
 
 template <expression E>
 constexpr auto shift(E) {
@@ -83,6 +88,17 @@ template <fixed_string Name, class Width = d_inner, class BiasInit = start::cons
           class WeightInit = start::fan_in<1>, expression E>
 constexpr auto affine(E) {
     return linear_node<Name, E, Width, BiasInit, WeightInit>{};
+}
+// Without a name, or with one that is no template argument.
+template <class... NoName, expression E, class... More>
+constexpr auto linear(E, const More&...) {
+    static_assert(detail::never<E>, "linear has a name, that of its parameters: linear<\"W\">(e)");
+    return previous_node{};  // an expression, so that this stays the only error
+}
+template <class... NoName, expression E, class... More>
+constexpr auto affine(E, const More&...) {
+    static_assert(detail::never<E>, "affine has a name, that of its parameters: affine<\"W\">(e)");
+    return previous_node{};  // an expression, so that this stays the only error
 }
 
 namespace detail {
@@ -251,13 +267,29 @@ constexpr auto selective_scan(Delta, B, C, U) {
                   "selective_scan: Δ, b and c may depend on shift(prev) but not on prev");
     return selective_scan_node<Name, Delta, B, C, U>{};
 }
+template <class... NoName, expression Delta, expression B, expression C, expression U, class... More>
+constexpr auto selective_scan(Delta, B, C, U, const More&...) {
+    static_assert(detail::never<Delta>,
+                  "selective_scan has a name, that of its parameters: selective_scan<\"ssm\">(delta, b, c, u)");
+    return previous_node{};  // an expression, so that this stays the only error
+}
 template <fixed_string Name, expression E>
 constexpr auto layer_norm(E) {
     return norm_node<layer_norm_function, Name, E>{};
 }
+template <class... NoName, expression E, class... More>
+constexpr auto layer_norm(E, const More&...) {
+    static_assert(detail::never<E>, "layer_norm has a name, that of its parameters: layer_norm<\"norm\">(e)");
+    return previous_node{};  // an expression, so that this stays the only error
+}
 template <fixed_string Name, expression E>
 constexpr auto rms_norm(E) {
     return norm_node<rms_norm_function, Name, E>{};
+}
+template <class... NoName, expression E, class... More>
+constexpr auto rms_norm(E, const More&...) {
+    static_assert(detail::never<E>, "rms_norm has a name, that of its parameters: rms_norm<\"norm\">(e)");
+    return previous_node{};  // an expression, so that this stays the only error
 }
 template <expression E>
 constexpr auto normalise(E) {

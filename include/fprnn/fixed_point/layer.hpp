@@ -56,9 +56,12 @@ public:
 
     /// The widths are read off the parameters' own tree when it was made by init(layer, …). Arguments and results are the host's, wherever
     /// the backend computes: a device is given copies, and gives its results back.
-    template <class T, backend_for<T> Backend = default_backend>
-    solution<T> operator()(const layer_parameters<T>& theta, view<const T> x, view<const T> carry = {},
-                           Backend backend = {}) const {
+    template <class T, class U, backend_for<T> Backend = default_backend>
+        requires(std::is_same_v<std::remove_const_t<U>, T>)
+    solution<T>
+    operator()(const layer_parameters<T>& theta, view<U> from, same<view<const T>> carry = {},
+               Backend backend = {}) const {
+        const view<const T> x = from;
         const T* parameters = checked(theta);
         if constexpr (host_memory_backend<Backend, T>) {
             return run<T>(theta.widths, parameters, x, carry, backend, nullptr);
@@ -75,6 +78,21 @@ public:
     solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
                            Backend backend = {}) const {
         return (*this)(theta, x.view(), carry.empty() ? view<const T>{} : carry.view(), std::move(backend));
+    }
+    template <class T, class U, backend_for<T> Backend = default_backend>
+        requires(std::is_same_v<std::remove_const_t<U>, T>)
+    solution<T>
+    operator()(const layer_parameters<T>& theta, const tensor<T>& x, view<U> carry, Backend backend = {}) const {
+        return (*this)(theta, x.view(), carry, std::move(backend));
+    }
+    template <class T, class Array, class Carry = tensor<T>, class Backend = default_backend>
+        requires(detail::array_of_other<Array, T> || detail::array_of_other<Carry, T>)
+    solution<T>
+    operator()(const layer_parameters<T>&, const Array&, const Carry& = {}, const Backend& = {}) const {
+        static_assert(detail::never<Array>,
+                      "layer(theta, x, carry): parameters, input and carry must hold numbers of one type: init<double>("
+                      "layer, sizes) makes parameters of double, init<float>(layer, sizes) of float");
+        return {};
     }
     template <class T, backend_for<T> Backend>
         requires(!host_memory_backend<Backend, T>)

@@ -35,6 +35,10 @@ template <array_like A>
 using element = typename A::value_type;
 
 namespace detail {
+/// An array, but not of T.
+template <class A, class T>
+concept array_of_other = array_like<A> && !std::is_same_v<typename A::value_type, T>;
+
 template <class A>
 struct arguments {
     using reads = view<const element<A>>;

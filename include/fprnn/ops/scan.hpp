@@ -129,6 +129,13 @@ tensor<element<A>> scan(const A& lambda, reads<A> u, reads<A> carry = {}, direct
     scan_into(h, lambda, u, carry, d, backend);
     return h;
 }
+template <host_array A, class U, class Carry = A, class Backend = reference>
+    requires(detail::array_of_other<U, element<A>> || detail::array_of_other<Carry, element<A>>)
+tensor<element<A>> scan(const A&, const U&, const Carry& = {}, direction = direction::forward, const Backend& = {}) {
+    static_assert(!detail::array_of_other<U, element<A>> && !detail::array_of_other<Carry, element<A>>,
+                  "scan(lambda, u, carry): lambda, u and carry must hold numbers of one type");
+    return {};
+}
 
 /// Cotangents of a scan's arguments.
 template <class T>

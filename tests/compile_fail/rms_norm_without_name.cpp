@@ -1,0 +1,5 @@
+// expect: rms_norm has a name, that of its parameters
+#include <fprnn/fixed_point/layer.hpp>
+
+using namespace fprnn::symbols;
+auto f = fprnn::rms_norm(in);
