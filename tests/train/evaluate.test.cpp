@@ -58,14 +58,19 @@ TEST_CASE("evaluate: the summary runs over all layers and sequences, and is none
     CHECK(s->share_converged == doctest::Approx(14.0 / 16).epsilon(1e-12));
 }
 
-TEST_CASE("evaluate: layers without a fixed point do not count among those that converge") {
-    fprnn::convergence explicit_layer(2), solved(2);
-    solved.iterations = {20, 20};
-    solved.tokens_converged = {4, 4};
-    const auto s = fprnn::summarise(std::vector<const fprnn::convergence*>{&explicit_layer, &solved}, 4);
-    REQUIRE(s.has_value());
-    CHECK(s->share_converged == 1);
-    CHECK(s->median_iterations == 20);
+TEST_CASE("evaluate: a layer without a fixed point does not count in the summary") {
+    fprnn::convergence mamba(2), rnn(2);
+    rnn.iterations = {20, 20};
+    rnn.residual = {1e-5, 3e-5};
+    rnn.tokens_converged = {4, 4};
+    for (const auto& layers : {std::vector{&mamba, &rnn}, std::vector{&rnn, &mamba, &mamba}}) {
+        const auto s = fprnn::summarise(layers, 4);
+        REQUIRE(s.has_value());
+        CHECK(s->share_converged == 1);
+        CHECK(s->median_iterations == 20);
+        CHECK(s->median_residual == doctest::Approx(2e-5).epsilon(1e-12).scale(0));
+        CHECK(s->largest_residual == 3e-5);
+    }
 }
 
 /// A model whose logits name the token itself.

@@ -61,7 +61,7 @@ double median(std::vector<N>& values) {
     return (static_cast<double>(*std::max_element(values.begin(), middle)) + upper) / 2;
 }
 
-/// How the fixed points of some sequences were reached, all layers together that have one.
+/// How the fixed points of some sequences were reached, all layers that have one together.
 struct convergence_summary {
     double median_iterations = 0;  ///< of a sequence: the largest over its chunks
     double median_residual = 0;    ///< of a sequence: the largest over its chunks
@@ -69,7 +69,7 @@ struct convergence_summary {
     double share_converged = 0;  ///< of the tokens
 };
 
-/// Of all sequences and layers, what a summary orders; a loop keeps it for its memory.
+/// Of all sequences and such layers, what a summary orders; a loop keeps it for its memory.
 struct summary_scratch {
     std::vector<int> iterations{};
     std::vector<double> residuals{};
@@ -78,10 +78,13 @@ struct summary_scratch {
 namespace detail {
 inline const convergence& convergence_of(const convergence& layer) { return layer; }
 inline const convergence& convergence_of(const convergence* layer) { return *layer; }
+inline bool has_iterated(const convergence& c) {
+    return std::any_of(c.iterations.begin(), c.iterations.end(), [](int n) { return n > 0; });
+}
 }  // namespace detail
 
-/// Of a range of convergences, such as solutions, or pointers to them, of which those without an iteration do not count: layers
-/// without a fixed point. None when no layer iterated. `length`: tokens a sequence.
+/// Of a range of convergences, such as solutions, or pointers to them; a layer that did not iterate does not count. None when no
+/// layer did. `length`: tokens a sequence.
 template <class Layers>
 std::optional<convergence_summary> summarise(const Layers& layers, index length, summary_scratch& scratch) {
     auto& [iterations, residuals] = scratch;
@@ -90,7 +93,8 @@ std::optional<convergence_summary> summarise(const Layers& layers, index length,
     double converged = 0;
     for (const auto& layer : layers) {
         const convergence& c = detail::convergence_of(layer);
-        if (std::all_of(c.iterations.begin(), c.iterations.end(), [](int n) { return n == 0; })) continue;
+        // Without a fixed point nothing converges, and nothing has failed to.
+        if (!detail::has_iterated(c)) continue;
         iterations.insert(iterations.end(), c.iterations.begin(), c.iterations.end());
         residuals.insert(residuals.end(), c.residual.begin(), c.residual.end());
         for (const index n : c.tokens_converged) converged += static_cast<double>(n);
