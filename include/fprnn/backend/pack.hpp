@@ -1,12 +1,15 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/core/shape.hpp>
 #include <fprnn/core/small_array.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <concepts>
+#include <cstdint>
 #include <limits>
+#include <type_traits>
 
 #ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
 #include <Eigen/Core>
@@ -21,7 +24,14 @@ struct pack_mask {
     packet p;
 
     friend pack_mask operator&(pack_mask a, pack_mask b) { return {Eigen::internal::pand(a.p, b.p)}; }
-    friend bool any(pack_mask m) { return Eigen::internal::predux_any(m.p); }
+    /// Of a register of floats Eigen looks at bits; of doubles it adds up what may be NaN.
+    friend bool any(pack_mask m) {
+        using floats = typename Eigen::internal::packet_traits<float>::type;
+        if constexpr (sizeof(floats) == sizeof(packet))
+            return Eigen::internal::predux_any(__builtin_bit_cast(floats, m.p));
+        else
+            return Eigen::internal::predux_any(m.p);
+    }
 };
 
 /// A register of channels with the arithmetic of a number; its operations are Eigen's packet operations.
@@ -72,9 +82,17 @@ struct pack {
             return exp(a * pack(T(0.693147180559945309417)));
         }
     }
+    /// From the bound on it is below the smallest normal number: zero, where those are flushed. e^{−a} does not overflow.
+    friend pack logistic(pack a) {
+        const pack one(T(1)), bound(T(sizeof(T) == sizeof(float) ? 88.5 : 709.5));
+        return one / (one + exp(minimum(-a, bound)));
+    }
     friend pack log1p(pack a) {
         if constexpr (traits::HasLog1p) {
-            return pack(Eigen::internal::plog1p(a.p));
+            // Where 1 + a is 1, Eigen divides zero by zero before it takes a.
+            const pack one(T(1));
+            const pack_mask<T> is_small{Eigen::internal::pcmp_eq((a + one).p, one.p)};
+            return select(is_small, a, pack(Eigen::internal::plog1p(select(is_small, one, a).p)));
         } else {
             T x[static_cast<std::size_t>(size)];
             a.store(x);
@@ -87,6 +105,14 @@ struct pack {
     friend pack maximum(pack a, pack b) { return pack(Eigen::internal::pmax(a.p, b.p)); }
     friend pack minimum(pack a, pack b) { return pack(Eigen::internal::pmin(a.p, b.p)); }
 
+    /// By bits, see math::is_finite.
+    friend pack_mask<T> is_finite(pack a) {
+        using bits = math::bits_of<T>;
+        using word = std::make_signed_t<typename bits::type>;  // no processor before AVX-512 compares unsigned ones
+        typedef word words __attribute__((vector_size(sizeof(packet))));
+        const words magnitude = __builtin_bit_cast(words, a.p) & static_cast<word>(~bits::sign);
+        return {__builtin_bit_cast(packet, magnitude < static_cast<word>(bits::infinity))};
+    }
     friend pack_mask<T> operator<(pack a, pack b) { return {Eigen::internal::pcmp_lt(a.p, b.p)}; }
     friend pack_mask<T> operator<=(pack a, pack b) { return {Eigen::internal::pcmp_le(a.p, b.p)}; }
     friend pack select(pack_mask<T> m, pack yes, pack no) { return pack(Eigen::internal::pselect(m.p, yes.p, no.p)); }
@@ -179,14 +205,16 @@ struct pack_team {
     template <class Body>
     static T max(index channels, Body&& body) {
         pack<T> largest(-std::numeric_limits<T>::infinity());
-        pack<T> taint(T(0));  // 0 · x is NaN for every x that is not finite
+        pack<T> taint(T(0));  // not finite when an x is not; shares of finite ones do not add up to infinity
+        constexpr T share = T(1) / T(std::uint64_t{1} << 32);
         each(channels, [&](auto lane) {
             pack<T> v = body(lane);
             if constexpr (requires { lane.filled; }) v = lane.repeat_first(v);
             largest = maximum(largest, v);
-            taint += v * pack<T>(T(0));
+            taint += v * pack<T>(share);
         });
-        return taint.sum() == T(0) ? Eigen::internal::predux_max(largest.p) : std::numeric_limits<T>::quiet_NaN();
+        return math::is_finite(taint.sum()) ? Eigen::internal::predux_max(largest.p)
+                                            : std::numeric_limits<T>::quiet_NaN();
     }
     template <class Body>
     static void once(Body&& body) {

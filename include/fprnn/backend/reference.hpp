@@ -52,7 +52,7 @@ struct serial_team {
         T largest = -INFINITY;
         for (index i = 0; i < channels; ++i) {
             const T x = body(scalar_lane<T>{i});
-            if (x - x != T(0)) return NAN;
+            if (!math::is_finite(x)) return NAN;
             if (x > largest) largest = x;
         }
         return largest;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/core/number_text.hpp>
 #include <fprnn/core/tensor.hpp>
 
@@ -80,7 +81,7 @@ gradcheck_result gradcheck(F&& f, const std::vector<gradcheck_input>& inputs, gr
             const double fd = differences[static_cast<std::size_t>(i)], g = in.gradient[i];
             const double scale = std::max({std::abs(fd), std::abs(g), options.floor * largest});
             double error = fd == g ? 0 : std::abs(fd - g) / scale;
-            if (!std::isfinite(fd) || !std::isfinite(g)) error = std::numeric_limits<double>::infinity();
+            if (!math::is_finite(fd) || !math::is_finite(g)) error = std::numeric_limits<double>::infinity();
             if (error > worst.error || worst.entry < 0) {
                 worst.error = error;
                 worst.name = in.name;

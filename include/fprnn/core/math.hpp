@@ -3,6 +3,8 @@
 #include <fprnn/core/host_device.hpp>
 
 #include <cmath>
+#include <cstdint>
+#include <type_traits>
 
 /// Scalar mathematics under the names that a backend's packs answer to by argument-dependent lookup, so that a body
 /// written with `using namespace math` runs on one channel or on a whole register of them.
@@ -43,6 +45,35 @@ FPRNN_BOTH inline T select(bool condition, T yes, T no) {
 }
 FPRNN_BOTH inline bool any(bool condition) { return condition; }
 
+/// Numbers with the exponent bits of infinity are NaN or infinite. Above the largest exponent e^x overflows.
+template <class T>
+struct bits_of;
+template <>
+struct bits_of<float> {
+    using type = std::uint32_t;
+    static constexpr type sign = 0x80000000, infinity = 0x7f800000;
+    static constexpr float largest_exponent = 0x1.62e42ep6f;
+};
+template <>
+struct bits_of<double> {
+    using type = std::uint64_t;
+    static constexpr type sign = 0x8000000000000000, infinity = 0x7ff0000000000000;
+    static constexpr double largest_exponent = 0x1.62e42fefa39efp9;
+};
+
+/// Whether x is neither NaN nor infinite. It looks at bits: with -ffast-math the compiler assumes that all numbers
+/// are finite, and leaves std::isfinite(x) or x − x == 0 out.
+template <class T>
+FPRNN_BOTH inline bool is_finite(T x) {
+    using bits = bits_of<T>;
+    return (__builtin_bit_cast(typename bits::type, x) & bits::infinity) != bits::infinity;
+}
+template <class T>
+FPRNN_BOTH inline bool is_nan(T x) {
+    using bits = bits_of<T>;
+    return (__builtin_bit_cast(typename bits::type, x) & ~bits::sign) > bits::infinity;
+}
+
 template <>
 FPRNN_BOTH inline float exp(float x) {
     return ::expf(x);
@@ -64,6 +95,16 @@ FPRNN_BOTH inline float log1p(float x) {
 template <>
 FPRNN_BOTH inline float sqrt(float x) {
     return ::sqrtf(x);
+}
+
+/// 1 / (1 + e^{−x}), without the overflow of e^{−x} that the result does not show.
+template <class T>
+FPRNN_BOTH inline T logistic(T x) {
+#ifndef __CUDA_ARCH__  // which has no flags
+    if constexpr (std::is_floating_point_v<T>)
+        if (x < -bits_of<T>::largest_exponent) return T(0);
+#endif
+    return T(1) / (T(1) + exp(-x));
 }
 
 }  // namespace fprnn::math

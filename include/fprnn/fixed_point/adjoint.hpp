@@ -1,8 +1,8 @@
 #pragma once
 
 #include <fprnn/core/error.hpp>
+#include <fprnn/core/math.hpp>
 
-#include <cmath>
 #include <string>
 #include <variant>
 
@@ -31,7 +31,7 @@ using adjoint = std::variant<one_step, implicit, unrolled>;
 
 inline void validate(const adjoint& a) {
     if (const auto* i = std::get_if<implicit>(&a)) {
-        require(i->tolerance > 0 && std::isfinite(i->tolerance), "implicit",
+        require(i->tolerance > 0 && math::is_finite(i->tolerance), "implicit",
                 [&] { return "tolerance must be positive and finite, got " + detail::number_text(i->tolerance); });
         require(i->ell_max >= 1, "implicit",
                 [&] { return "ell_max must be at least 1, got " + std::to_string(i->ell_max); });

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <fprnn/core/error.hpp>
+#include <fprnn/core/math.hpp>
 #include <fprnn/core/shape.hpp>
 
-#include <cmath>
 #include <limits>
 #include <string>
 
@@ -22,7 +22,7 @@ struct chunked {
 
     void validate() const {
         require(length >= 1, "chunked", [&] { return "length must be at least 1, got " + std::to_string(length); });
-        require(tolerance > 0 && std::isfinite(tolerance), "chunked",
+        require(tolerance > 0 && math::is_finite(tolerance), "chunked",
                 [&] { return "tolerance must be positive and finite, got " + detail::number_text(tolerance); });
         require(ell_max >= 1, "chunked", [&] { return "ell_max must be at least 1, got " + std::to_string(ell_max); });
     }

@@ -92,11 +92,12 @@ public:
     }
 
     /// A token's iterations end when ‖V̂ (w^ℓ − w^{ℓ−1})‖ is a quarter of the tolerance beside ‖â + V̂ w^ℓ‖, which is what N
-    /// scales, when ℓ would pass ell_max, or with numbers that are not finite.
+    /// scales, when ℓ would pass ell_max, or with numbers that are not finite. Where that norm's square overflows, a
+    /// token does not settle.
     FPRNN_BOTH void iterate(double tolerance, int ell_max) const {
         const T near = math::maximum(static_cast<T>(0.25 * tolerance), rounding);
         Team::each(at_.tokens, [&](auto lane) {
-            using math::any, math::maximum, math::select, math::sqrt;
+            using math::any, math::is_finite, math::maximum, math::select, math::sqrt;
             using W = decltype(lane.load(at_.data));
             const auto get = [&](index k) { return lane.load(at_[k]); };
             const W zero(T(0));
@@ -120,20 +121,20 @@ public:
                     deviation = W(T(1));
                 if (ell > 1) {
                     const W limit = W(near * near) * scale;
-                    count = select(running & (moved <= limit), W(static_cast<T>(ell)), count);
+                    count = select(running & (moved <= limit) & is_finite(limit), W(static_cast<T>(ell)), count);
                     running = running & (limit < moved);
                 }
                 numbers<W, R> next;
-                W taint = zero;  // NaN when a number is not finite
+                W taint = zero;  // not finite when a number is not
                 for (index i = 0; i < R; ++i) {
                     W x = get(start + i);
                     for (index j = 0; j < R; ++j) x += get(M + j * R + i) * now[static_cast<std::size_t>(j)];
                     x *= deviation;
                     if constexpr (Norm::has_bias) x += get(fixed + i);
                     next[static_cast<std::size_t>(i)] = x;
-                    taint += x * zero;
+                    taint += x;
                 }
-                running = running & (taint <= zero);
+                running = running & is_finite(taint);
                 if (!any(running)) break;
                 before = now;
                 halves_before = halves;

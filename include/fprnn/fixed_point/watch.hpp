@@ -33,7 +33,7 @@ FPRNN_BOTH step_size<T> measure_step(const T* to, const T* from, index channels,
             using math::abs;
             return abs(lane.load(reached));
         });
-        size.finite = size.finite && change - change == T(0) && scale - scale == T(0);
+        size.finite = size.finite && math::is_finite(change) && math::is_finite(scale);
         size.absolute = math::maximum(size.absolute, change);
         size.relative = math::maximum(size.relative, change / (scale + T(1e-8)));
     }
@@ -228,8 +228,8 @@ struct take_steps {
             const index first = s * steps.tokens;
             step.relative = Team::max(steps.tokens, [&](auto lane) { return lane.load(steps.relative + first); });
             step.absolute = Team::max(steps.tokens, [&](auto lane) { return lane.load(steps.absolute + first); });
-            step.finite = step.absolute - step.absolute == T(0);
-            if (step.relative != step.relative) step.relative = steps.infinite;  // one was: max has no number for that
+            step.finite = math::is_finite(step.absolute);
+            if (!math::is_finite(step.relative)) step.relative = steps.infinite;  // max has no number where one was NaN
         }
         Team::once([&] {
             if (was_running) w.take(step);

@@ -1,12 +1,12 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/io/configuration.hpp>
 #include <fprnn/io/parameters.hpp>
 #include <fprnn/train/training_state.hpp>
 
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <string>
 #include <string_view>
@@ -177,7 +177,7 @@ void decode_checkpoint(std::string bytes, std::string_view source, training_stat
             // The square of a gradient that max_norm lets pass can be infinite, and AdamW goes on with it.
             const bool squares = tree == &second_moment;
             detail::each_number<T>(a, [&](std::size_t i, T x) {
-                if (!std::isfinite(x) && !(squares && x > 0))
+                if (!math::is_finite(x) && !(squares && x > 0))
                     metadata.refuse("array '" + name + "': expected finite numbers, got " +
                                     detail::number_text(static_cast<double>(x)) + " at position " + std::to_string(i));
             });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/io/picture.hpp>
 
 #include <unistd.h>
@@ -39,7 +40,7 @@ struct extent {
     bool empty() const { return low > high; }
 };
 
-inline bool can_be_drawn(double v, const axis& a) { return std::isfinite(v) && (a.log == 0 || v > 0); }
+inline bool can_be_drawn(double v, const axis& a) { return math::is_finite(v) && (a.log == 0 || v > 0); }
 
 /// Calls f(x, y) for each point of c that can be drawn in the figure.
 template <class F>

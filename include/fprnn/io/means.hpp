@@ -1,8 +1,8 @@
 #pragma once
 
 #include <fprnn/core/error.hpp>
+#include <fprnn/core/math.hpp>
 
-#include <cmath>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ public:
         group& g = groups_.back();
         g.x = x;
         ++g.rows;
-        if (!std::isfinite(y)) return;
+        if (!math::is_finite(y)) return;
         g.sum += y;
         ++g.values;
     }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/io/read_file.hpp>
 #include <fprnn/io/safetensors.hpp>
 #include <fprnn/tape/parameters.hpp>
 
-#include <cmath>
 #include <concepts>
 #include <unordered_map>
 
@@ -90,9 +90,9 @@ safetensors_metadata decode_parameters(std::string bytes, std::string_view sourc
         if (a.dtype != dtype_of<T> && a.dtype != dtype_of<other>)
             refuse("expected " + std::string(dtype_of<T>) + ", got " + a.dtype);
         const auto usable = [&](std::size_t i, auto x) {
-            if (!std::isfinite(static_cast<T>(x)))
+            if (!math::is_finite(static_cast<T>(x)))
                 refuse(std::string("expected ") +
-                       (std::isfinite(x) ? "numbers that a float can hold" : "finite numbers") + ", got " +
+                       (math::is_finite(x) ? "numbers that a float can hold" : "finite numbers") + ", got " +
                        detail::number_text(static_cast<double>(x)) + " at position " + std::to_string(i));
         };
         if (a.dtype == "F64")

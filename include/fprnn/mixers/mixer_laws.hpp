@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/gradcheck.hpp>
+#include <fprnn/core/math.hpp>
 #include <fprnn/core/number_text.hpp>
 #include <fprnn/mixers/mixer_trial.hpp>
 #include <fprnn/mixers/mixer_verdict.hpp>
@@ -205,7 +206,7 @@ private:
         for (index i = 0; i < got.size(); ++i) {
             const double difference = std::abs(got[i] - expected[i]);
             largest = std::max({largest, std::abs(got[i]), std::abs(expected[i])});
-            if (difference <= worst || std::isnan(worst)) continue;
+            if (difference <= worst || math::is_nan(worst)) continue;
             worst = difference;  // NaN, too
             at = i;
         }

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/core/random.hpp>
 #include <fprnn/core/tensor.hpp>
 #include <fprnn/mixers/mixer.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <limits>
 #include <string>
@@ -102,7 +102,7 @@ public:
     operator view<double>() { return {data(), {size_}}; }
     operator view<const double>() const { return {data(), {size_}}; }
     bool whole() const {
-        const auto nan = [](double x) { return std::isnan(x); };
+        const auto nan = [](double x) { return math::is_nan(x); };
         return std::all_of(numbers_.begin(), numbers_.begin() + fence, nan) &&
                std::all_of(numbers_.end() - fence, numbers_.end(), nan);
     }

@@ -148,10 +148,10 @@ struct team_of_turns {
     template <class Body>
     static double max(index channels, Body&& body) {
         constexpr double infinity = std::numeric_limits<double>::infinity();
-        small_array<double, 2> mine{{-infinity, 0}};  // 0 · x is NaN for every x that is not finite
+        small_array<double, 2> mine{{-infinity, 0}};  // and how many are not finite
         each(channels, [&](auto lane) {
             const double x = body(lane);
-            mine = {{std::max(mine[0], x), mine[1] + 0 * x}};
+            mine = {{std::max(mine[0], x), mine[1] + (math::is_finite(x) ? 0 : 1)}};
         });
         small_array<double, 2> total{{-infinity, 0}};
         for (const auto& part : turns::gather(mine)) total = {{std::max(total[0], part[0]), total[1] + part[1]}};

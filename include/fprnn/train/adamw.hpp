@@ -58,10 +58,10 @@ public:
         require_option("beta2", options.beta2, options.beta2 >= 0 && options.beta2 < 1, "in [0,1)");
         // In T, because an epsilon that rounds to 0 would make 0/0 of a parameter that has no gradient.
         require_option("epsilon", options.epsilon,
-                       static_cast<T>(options.epsilon) > 0 && std::isfinite(options.epsilon),
+                       static_cast<T>(options.epsilon) > 0 && math::is_finite(options.epsilon),
                        "positive in the parameters' type");
         require_option("weight_decay", options.weight_decay,
-                       options.weight_decay >= 0 && std::isfinite(options.weight_decay), "at least 0");
+                       options.weight_decay >= 0 && math::is_finite(options.weight_decay), "at least 0");
     }
 
     const adamw_options& options() const { return options_; }
@@ -129,7 +129,7 @@ private:
     }
 
     static void require_rate(double rate) {
-        require_option("learning_rate", rate, rate > 0 && std::isfinite(rate), "positive");
+        require_option("learning_rate", rate, rate > 0 && math::is_finite(rate), "positive");
     }
 
     void require_layout(const parameter_tree<T>& tree, const char* argument) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/tape/parameters.hpp>
 
 #include <cmath>
@@ -24,7 +25,7 @@ double clip_by_global_norm(parameter_tree<T>& tree, double max_norm) {
     require(max_norm > 0, "clip_by_global_norm",
             [&] { return "max_norm must be positive, got " + detail::number_text(max_norm); });
     const double norm = global_norm(tree);
-    if (norm > max_norm && std::isfinite(norm)) {
+    if (norm > max_norm && math::is_finite(norm)) {
         const double scale = max_norm / norm;
         for (T& x : tree) x = static_cast<T>(scale * static_cast<double>(x));
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/tape/parameters.hpp>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ template <class T>
 std::optional<std::string> first_nonfinite(const parameter_tree<T>& tree) {
     for (const auto& e : tree.entries()) {
         const T* values = tree.data() + e.offset;
-        if (!std::all_of(values, values + e.shape.count(), [](T x) { return std::isfinite(x); })) return e.name;
+        if (!std::all_of(values, values + e.shape.count(), [](T x) { return math::is_finite(x); })) return e.name;
     }
     return std::nullopt;
 }
@@ -28,7 +29,7 @@ std::pair<std::string, double> largest_parameter(const parameter_tree<T>& tree) 
     for (const auto& e : tree.entries())
         for (index i = 0; i < e.shape.count(); ++i) {
             const auto x = static_cast<double>(tree.data()[e.offset + i]);
-            if (std::isnan(x)) return {e.name, x};
+            if (math::is_nan(x)) return {e.name, x};
             if (largest.first.empty() || std::abs(x) > std::abs(largest.second)) largest = {e.name, x};
         }
     return largest;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/core/shape.hpp>
 
 #include <cmath>
@@ -42,7 +43,7 @@ struct learning_rate_schedule {
 private:
     void validate(index step) const {
         constexpr auto operation = "learning_rate_schedule";
-        require(peak > 0 && std::isfinite(peak), operation,
+        require(peak > 0 && math::is_finite(peak), operation,
                 [&] { return "peak must be positive, got " + detail::number_text(peak); });
         require(warmup_steps >= 0, operation,
                 [&] { return "warmup_steps must be at least 0, got " + std::to_string(warmup_steps); });

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/models/recorded.hpp>
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/training_state.hpp>
@@ -128,7 +129,7 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
         records.clear();
         const variable logits = model(records, std::as_const(tokens).view(), &how);
         const variable loss = cross_entropy(records, logits, std::as_const(targets).view(), &outcome);
-        if (!std::isfinite(outcome.loss)) {
+        if (!math::is_finite(outcome.loss)) {
             updates.fetch();
             const auto [name, value] = largest_parameter(theta);
             // Back to the parameters whose loss was finite; these already gave one that is not.

@@ -1,9 +1,9 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/train/training_options.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <utility>
@@ -41,7 +41,7 @@ struct training_memory {
         within("length", length, 1, options.length);
         require(learnt >= 0 && learnt <= 1, "train",
                 [&] { return "the state's learnt must be in [0,1], got " + detail::number_text(learnt); });
-        require(seconds >= 0 && std::isfinite(seconds), "train",
+        require(seconds >= 0 && math::is_finite(seconds), "train",
                 [&] { return "the state's seconds must be at least 0, got " + detail::number_text(seconds); });
         require(optimiser.steps() == steps, "train", [&] {
             return "the state's optimiser has taken " + std::to_string(optimiser.steps()) + " steps, expected " +

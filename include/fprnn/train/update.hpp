@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/backend.hpp>
+#include <fprnn/core/math.hpp>
 #include <fprnn/tape/parameters_on.hpp>
 #include <fprnn/tape/tape.hpp>
 #include <fprnn/train/clip.hpp>
@@ -148,13 +149,13 @@ public:
         for (index r = 0; r < all.rows(); ++r) sum += static_cast<double>(sums[r]);
         norm = std::sqrt(sum);
         // Squares may leave the range of T where they do not leave that of double.
-        if (!std::isfinite(norm) ||
+        if (!math::is_finite(norm) ||
             sum < static_cast<double>(std::numeric_limits<T>::min()) * static_cast<double>(n_)) {
             const parameter_tree<T>& gradient = t.fetch_gradient();
             if (auto name = first_nonfinite(gradient)) return name;
             norm = global_norm(gradient);
         }
-        clip_ = norm > max_norm && std::isfinite(norm) ? static_cast<T>(max_norm / norm) : T(1);
+        clip_ = norm > max_norm && math::is_finite(norm) ? static_cast<T>(max_norm / norm) : T(1);
         return std::nullopt;
     }
     template <class X>
