@@ -2,6 +2,8 @@
 
 #include <fprnn/fixed_point/token_norm.hpp>
 
+#include <limits>
+
 namespace fprnn::kernel {
 
 /// The adjoint w = δ + (I−Q)ᵀ(k + g ⊙ N'ᵀ w) of a token, where k is what later tokens ask of the mixer's value. With the
@@ -82,13 +84,15 @@ public:
         }
     }
 
-    /// Gauss's elimination with row exchanges.
+    /// Gauss's elimination with row exchanges. A pivot of zero is taken for one, so that no division is invalid: the
+    /// residual says whether the result solves the equations all the same.
     FPRNN_BOTH void solve() const {
         Team::each(at_.tokens, [&](auto lane) {
-            using math::abs, math::maximum, math::select;
+            using math::abs, math::is_finite, math::maximum, math::select;
             using W = decltype(lane.load(at_.data));
             const auto get = [&](index k) { return lane.load(at_[k]); };
-            const W zero(T(0));
+            const W zero(T(0)), one(T(1));
+            const auto divisor = [&](W x) { return select(zero < abs(x), x, one); };
             square<W, R> L;
             numbers<W, R> zeta;
             for (index i = 0; i < R; ++i) {
@@ -107,17 +111,18 @@ public:
                     for (std::size_t j = p; j < size; ++j) exchange(L[p][j], L[i][j]);
                     exchange(zeta[p], zeta[i]);
                 }
+                const W pivot = divisor(L[p][p]);
                 for (std::size_t i = p + 1; i < size; ++i) {
-                    const W factor = L[i][p] / L[p][p];
+                    const W factor = L[i][p] / pivot;
                     for (std::size_t j = p; j < size; ++j) L[i][j] = L[i][j] - factor * L[p][j];
                     zeta[i] = zeta[i] - factor * zeta[p];
                 }
             }
             for (std::size_t p = size; p-- > 0;) {
                 for (std::size_t j = p + 1; j < size; ++j) zeta[p] = zeta[p] - L[p][j] * zeta[j];
-                zeta[p] = zeta[p] / L[p][p];
+                zeta[p] = zeta[p] / divisor(L[p][p]);
             }
-            W off = zero, scale = zero, taint = zero;  // NaN when a number is not finite
+            W off = zero, scale = zero, taint = zero;  // not finite when a number is not
             for (index i = 0; i < R; ++i) {
                 W left = get(rhs + i), sum = zero;
                 scale = maximum(scale, abs(left));
@@ -126,14 +131,14 @@ public:
                     if (j >= i) sum += get(in_S(j, i)) * zeta[static_cast<std::size_t>(j)];
                 }
                 off = maximum(off, abs(left));
-                taint += zeta[static_cast<std::size_t>(i)] * zero;
+                taint += zeta[static_cast<std::size_t>(i)] + left;
                 lane.store(at_[c + i], sum);
             }
-            lane.store(at_[residual], select(zero < scale, off / scale, off) + taint);
+            lane.store(at_[residual], select(is_finite(taint), off / divisor(scale), W(unsolved)));
         });
     }
 
-    /// w of token s. Returns the relative residual of its R equations, NaN when they are singular.
+    /// w of token s. Returns the relative residual of its R equations, `unsolved` when a number is not finite.
     FPRNN_BOTH double expand(index s, index D, const T* U, const T* delta, T* w) const {
         Team::each(D, [&](auto lane) {
             using W = decltype(lane.load(w));
@@ -143,6 +148,9 @@ public:
         });
         return static_cast<double>(at_(residual, s));
     }
+
+private:
+    static constexpr T unsolved = std::numeric_limits<T>::max();  // -ffast-math knows no NaN and no infinity
 };
 
 }  // namespace fprnn::kernel

@@ -95,8 +95,8 @@ struct sigmoid_function {
     /// σ(x) = 1 / (1 + e^{−x})
     template <class V>
     FPRNN_BOTH static V value(V x) {
-        using math::exp;
-        return V(1) / (V(1) + exp(-x));
+        using math::logistic;
+        return logistic(x);
     }
     template <class V>
     FPRNN_BOTH static V slope(V, V y) {
