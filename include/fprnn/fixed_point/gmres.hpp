@@ -4,6 +4,7 @@
 #include <fprnn/core/math.hpp>
 #include <fprnn/fixed_point/watch.hpp>
 
+#include <limits>
 #include <new>
 
 /// GMRES for the adjoint equation of one token, w = δ + c + J_hᵀ w, whose map w ↦ c + J_hᵀ w is all that is known: the solver asks for one vector after
@@ -34,6 +35,21 @@ namespace fprnn::kernel {
 template <class Team, class T>
 FPRNN_BOTH T dot(index D, const T* a, const T* b) {
     return Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(a) * lane.load(b)}; })[0];
+}
+/// ‖a‖₂, also where squares of its numbers leave the range of T.
+template <class Team, class T>
+FPRNN_BOTH T length(index D, const T* a) {
+    using math::abs, math::sqrt;
+    using limits = std::numeric_limits<T>;
+    constexpr T least = limits::min() / limits::epsilon(), most = limits::max();
+    const T squares = dot<Team>(D, a, a);
+    if (least <= squares && squares <= most) return sqrt(squares);
+    const T largest = Team::max(D, [&](auto lane) { return abs(lane.load(a)); });
+    if (!math::is_finite(largest) || largest == T(0)) return largest;
+    return largest * sqrt(Team::template sum<1>(D, [&](auto lane) {
+               const auto x = lane.load(a) / decltype(lane.load(a))(largest);
+               return small_array{x * x};
+           })[0]);
 }
 /// y += by x
 template <class Team, class T>
@@ -103,21 +119,19 @@ private:
     }
 
     FPRNN_BOTH void take_constant(const T* answer, int applications) const {
-        using math::sqrt;
         store(constant(), [&](auto lane) { return lane.load(answer); });
         store(w, [&](auto lane) { return lane.load(delta) + lane.load(answer); });
-        const T beginning = sqrt(dot<Team>(D, static_cast<const T*>(w), static_cast<const T*>(w)));
+        const T beginning = length<Team>(D, static_cast<const T*>(w));
         Team::once([&] { kept()->beginning = beginning; });
         ask(state::of_residual, w, applications);
     }
     /// v₀ = r/|r| of r = δ + c + J_hᵀ w − w, unless w is near enough.
     FPRNN_BOTH void take_residual(const T* answer, int applications) const {
-        using math::sqrt;
         T* const v = basis(0);
         store(v, [&](auto lane) { return lane.load(delta) + lane.load(answer) - lane.load(w); });
-        const T residual = sqrt(dot<Team>(D, static_cast<const T*>(v), static_cast<const T*>(v)));
+        const T residual = length<Team>(D, static_cast<const T*>(v));
         const T beginning = kept()->beginning, relative = beginning > 0 ? residual / beginning : T(0);
-        if (!(residual - residual == T(0))) return finish(status::nonfinite, applications, relative);
+        if (!math::is_finite(residual)) return finish(status::nonfinite, applications, relative);
         if (static_cast<double>(relative) < tolerance || residual == T(0))
             return finish(status::converged, applications, relative);
         if (applications >= ell_max) return finish(status::max_iterations, applications, relative);
@@ -142,11 +156,11 @@ private:
             column[i] = cosine * a + sine * b;
             column[i + 1] = cosine * b - sine * a;
         }
-        const T length = sqrt(column[k] * column[k] + below * below);
-        bool is_over = !(length > T(0));
+        const T hypotenuse = sqrt(column[k] * column[k] + below * below);
+        bool is_over = !(hypotenuse > T(0));
         if (!is_over) {
-            const T cosine = column[k] / length, sine = below / length, g = kept()->g[k];
-            column[k] = length;
+            const T cosine = column[k] / hypotenuse, sine = below / hypotenuse, g = kept()->g[k];
+            column[k] = hypotenuse;
             Team::once([&] {
                 for (int i = 0; i <= k; ++i) kept()->H[k][i] = column[i];
                 kept()->cosine[k] = cosine, kept()->sine[k] = sine;

@@ -2,6 +2,7 @@
 
 #include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/rows.hpp>
+#include <fprnn/ops/squares.hpp>
 
 namespace fprnn {
 
@@ -9,39 +10,57 @@ namespace fprnn {
 struct l2_normalise_function {
     static constexpr double epsilon = 1e-5;
 
-    template <class Team, class T, class Row>
-    FPRNN_BOTH static T length(index D, const Row& x) {
-        using math::sqrt;
-        return sqrt(Team::template sum<1>(D, [&](auto lane) {
-            const auto v = lane.load(x);
+    template <class Team, class T, class X>
+    FPRNN_BOTH static T sum_of_squares(index D, const X& x) {
+        return Team::template sum<1>(D, [&](auto lane) {
+            const auto v = x(lane);
             return small_array{v * v};
-        })[0]);
+        })[0];
+    }
+    /// Calls go_on(x, ‖x‖, ∂x) for the row's x(lane), or a multiple of them.
+    template <class Team, class T, class Row, class GoOn>
+    FPRNN_BOTH static void measure(index D, const Row& row, const GoOn& go_on) {
+        using math::sqrt;
+        using range = kernel::squares<T>;
+        const auto plain = [&](auto lane) { return lane.load(row); };
+        const auto scaled = [&](auto lane) { return lane.load(row) * decltype(lane.load(row))(range::scale); };
+        const T squares = sum_of_squares<Team, T>(D, plain);
+        if (range::in_range(squares))
+            go_on(plain, sqrt(squares), T(1));
+        else
+            go_on(scaled, sqrt(sum_of_squares<Team, T>(D, scaled)), range::scale);
     }
 
     /// y may be x, which may be held. Returns the scale, 1 / max(‖x‖, ε).
     template <class Team, class T, class Row>
     FPRNN_BOTH static T value(index D, const Row& x, T* y) {
         using math::maximum;
-        const T scale = T(1) / maximum(length<Team, T>(D, x), T(epsilon));
-        Team::each(D, [&](auto lane) { lane.store(y, lane.load(x) * decltype(lane.load(x))(scale)); });
-        return scale;
+        T result = 0;
+        measure<Team, T>(D, x, [&](const auto& of, T norm, T slope) {
+            const T scale = T(1) / maximum(norm, T(epsilon) * slope);
+            Team::each(D, [&](auto lane) { lane.store(y, of(lane) * decltype(of(lane))(scale)); });
+            result = scale * slope;
+        });
+        return result;
     }
 
     /// x̄ += (ȳ − y (yᵀȳ)) / ‖x‖ where ‖x‖ > ε, and ȳ/ε elsewhere.
     template <class Team, class T>
     FPRNN_BOTH static void back(index D, const T* from, const T* from_y_bar, T* x_bar) {
         const auto x = held<Team>(D, from), y_bar = held<Team>(D, from_y_bar);
-        const T norm = length<Team, T>(D, x);
-        const bool inside = norm > T(epsilon);
-        const T scale = T(1) / (inside ? norm : T(epsilon));
-        T along = 0;
-        if (inside)
-            along =
-                Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(x) * lane.load(y_bar)}; })[0] *
-                scale * scale;
-        Team::each(D, [&](auto lane) {
-            using V = decltype(lane.load(x));
-            lane.add(x_bar, (lane.load(y_bar) - lane.load(x) * V(along)) * V(scale));
+        measure<Team, T>(D, x, [&](const auto& of, T norm, T slope) {
+            const T least = T(epsilon) * slope;
+            const bool inside = norm > least;
+            const T scale = T(1) / (inside ? norm : least);
+            T along = 0;
+            if (inside)
+                along =
+                    Team::template sum<1>(D, [&](auto lane) { return small_array{of(lane) * lane.load(y_bar)}; })[0] *
+                    scale * scale;
+            Team::each(D, [&](auto lane) {
+                using V = decltype(lane.load(x));
+                lane.add(x_bar, (lane.load(y_bar) - of(lane) * V(along)) * V(scale * slope));
+            });
         });
     }
 };

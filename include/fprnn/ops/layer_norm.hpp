@@ -2,6 +2,7 @@
 
 #include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/norm.hpp>
+#include <fprnn/ops/squares.hpp>
 
 namespace fprnn {
 
@@ -13,31 +14,44 @@ struct layer_norm_function {
 
     template <class T>
     struct statistics {
-        T mean, inverse_deviation;
+        T mean, squares;  ///< Σ (x − mean)²
     };
 
-    template <class Team, class T, class Row>
-    FPRNN_BOTH static statistics<T> measure(index D, const Row& x) {
+    template <class Team, class T, class X>
+    FPRNN_BOTH static statistics<T> sums(index D, const X& x) {
+        const T mean = Team::template sum<1>(D, [&](auto lane) { return small_array{x(lane)}; })[0] / static_cast<T>(D);
+        const T squares = Team::template sum<1>(D, [&](auto lane) {
+            const auto v = x(lane) - decltype(x(lane))(mean);
+            return small_array{v * v};
+        })[0];
+        return {mean, squares};
+    }
+    /// Calls go_on(x, mean x, 1/σ(x), ∂x · 1/σ(x)) for the row's x(lane), or a multiple of them.
+    template <class Team, class T, class Row, class GoOn>
+    FPRNN_BOTH static void measure(index D, const Row& row, const GoOn& go_on) {
         using math::sqrt;
-        const T mean =
-            Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(x)}; })[0] / static_cast<T>(D);
-        const T variance = Team::template sum<1>(D,
-                                                 [&](auto lane) {
-                                                     const auto v = lane.load(x) - decltype(lane.load(x))(mean);
-                                                     return small_array{v * v};
-                                                 })[0] /
-                           static_cast<T>(D);
-        return {mean, T(1) / sqrt(variance + T(epsilon))};
+        using range = kernel::squares<T>;
+        const auto plain = [&](auto lane) { return lane.load(row); };
+        const auto scaled = [&](auto lane) { return lane.load(row) * decltype(lane.load(row))(range::scale); };
+        statistics<T> s = sums<Team, T>(D, plain);
+        if (range::in_range(s.squares)) {
+            const T r = T(1) / sqrt(s.squares / static_cast<T>(D) + T(epsilon));
+            go_on(plain, s.mean, r, r);
+        } else {
+            s = sums<Team, T>(D, scaled);
+            const T r = T(1) / sqrt(s.squares / static_cast<T>(D) + range::least);
+            go_on(scaled, s.mean, r, r * range::scale);
+        }
     }
 
     template <class Team, class T>
     FPRNN_BOTH static void value(index D, const T* from, const T* from_weight, const T* from_bias, T* y) {
         const auto x = held<Team>(D, from), weight = held<Team>(D, from_weight), bias = held<Team>(D, from_bias);
-        const auto [mean, r] = measure<Team, T>(D, x);
-        const T m = mean, s = r;
-        Team::each(D, [&](auto lane) {
-            using V = decltype(lane.load(x));
-            lane.store(y, (lane.load(x) - V(m)) * V(s) * lane.load(weight) + lane.load(bias));
+        measure<Team, T>(D, x, [&](const auto& of, T mean, T r, T) {
+            Team::each(D, [&](auto lane) {
+                using V = decltype(lane.load(x));
+                lane.store(y, (of(lane) - V(mean)) * V(r) * lane.load(weight) + lane.load(bias));
+            });
         });
     }
 
@@ -46,20 +60,20 @@ struct layer_norm_function {
     FPRNN_BOTH static void back(index D, const T* from, const T* weight, const T* from_y_bar, T* x_bar, T* weight_bar,
                                 T* bias_bar) {
         const auto x = held<Team>(D, from), y_bar = held<Team>(D, from_y_bar);
-        const auto [mean, r] = measure<Team, T>(D, x);
-        const T m = mean, s = r;
-        const auto sums = Team::template sum<2>(D, [&](auto lane) {
-            using V = decltype(lane.load(x));
-            const V q = lane.load(weight) * lane.load(y_bar);
-            return small_array<V, 2>{q, q * (lane.load(x) - V(m)) * V(s)};
-        });
-        const T mean_q = sums[0] / static_cast<T>(D), mean_zq = sums[1] / static_cast<T>(D);
-        Team::each(D, [&](auto lane) {
-            using V = decltype(lane.load(x));
-            const V z = (lane.load(x) - V(m)) * V(s), bar = lane.load(y_bar);
-            lane.add(x_bar, V(s) * (lane.load(weight) * bar - V(mean_q) - z * V(mean_zq)));
-            if (weight_bar) lane.add(weight_bar, z * bar);
-            if (bias_bar) lane.add(bias_bar, bar);
+        measure<Team, T>(D, x, [&](const auto& of, T mean, T r, T slope) {
+            const auto q_zq = Team::template sum<2>(D, [&](auto lane) {
+                using V = decltype(lane.load(x));
+                const V q = lane.load(weight) * lane.load(y_bar);
+                return small_array<V, 2>{q, q * (of(lane) - V(mean)) * V(r)};
+            });
+            const T mean_q = q_zq[0] / static_cast<T>(D), mean_zq = q_zq[1] / static_cast<T>(D);
+            Team::each(D, [&](auto lane) {
+                using V = decltype(lane.load(x));
+                const V z = (of(lane) - V(mean)) * V(r), bar = lane.load(y_bar);
+                lane.add(x_bar, V(slope) * (lane.load(weight) * bar - V(mean_q) - z * V(mean_zq)));
+                if (weight_bar) lane.add(weight_bar, z * bar);
+                if (bias_bar) lane.add(bias_bar, bar);
+            });
         });
     }
 };

@@ -2,6 +2,7 @@
 
 #include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/norm.hpp>
+#include <fprnn/ops/squares.hpp>
 
 namespace fprnn {
 
@@ -11,23 +12,38 @@ struct rms_norm_function {
     static constexpr bool has_bias = false;
     static constexpr bool centred = false;  ///< the mean is subtracted
 
-    template <class Team, class T, class Row>
-    FPRNN_BOTH static T inverse_deviation(index D, const Row& x) {
-        using math::sqrt;
-        const T squares = Team::template sum<1>(D, [&](auto lane) {
-            const auto v = lane.load(x);
+    template <class Team, class T, class X>
+    FPRNN_BOTH static T sum_of_squares(index D, const X& x) {
+        return Team::template sum<1>(D, [&](auto lane) {
+            const auto v = x(lane);
             return small_array{v * v};
         })[0];
-        return T(1) / sqrt(squares / static_cast<T>(D) + T(epsilon));
+    }
+    /// Calls go_on(x, 1/σ(x), ∂x · 1/σ(x)) for the row's x(lane), or a multiple of them.
+    template <class Team, class T, class Row, class GoOn>
+    FPRNN_BOTH static void measure(index D, const Row& row, const GoOn& go_on) {
+        using math::sqrt;
+        using range = kernel::squares<T>;
+        const auto plain = [&](auto lane) { return lane.load(row); };
+        const auto scaled = [&](auto lane) { return lane.load(row) * decltype(lane.load(row))(range::scale); };
+        const T squares = sum_of_squares<Team, T>(D, plain);
+        if (range::in_range(squares)) {
+            const T r = T(1) / sqrt(squares / static_cast<T>(D) + T(epsilon));
+            go_on(plain, r, r);
+        } else {
+            const T r = T(1) / sqrt(sum_of_squares<Team, T>(D, scaled) / static_cast<T>(D));
+            go_on(scaled, r, r * range::scale);
+        }
     }
 
     template <class Team, class T>
     FPRNN_BOTH static void value(index D, const T* from, const T* from_weight, const T*, T* y) {
         const auto x = held<Team>(D, from), weight = held<Team>(D, from_weight);
-        const T r = inverse_deviation<Team, T>(D, x);
-        Team::each(D, [&](auto lane) {
-            using V = decltype(lane.load(x));
-            lane.store(y, lane.load(x) * V(r) * lane.load(weight));
+        measure<Team, T>(D, x, [&](const auto& of, T r, T) {
+            Team::each(D, [&](auto lane) {
+                using V = decltype(lane.load(x));
+                lane.store(y, of(lane) * V(r) * lane.load(weight));
+            });
         });
     }
 
@@ -36,16 +52,17 @@ struct rms_norm_function {
     FPRNN_BOTH static void back(index D, const T* from, const T* weight, const T* from_y_bar, T* x_bar, T* weight_bar,
                                 T*) {
         const auto x = held<Team>(D, from), y_bar = held<Team>(D, from_y_bar);
-        const T r = inverse_deviation<Team, T>(D, x);
-        const T mean =
-            Team::template sum<1>(
-                D, [&](auto lane) { return small_array{lane.load(x) * lane.load(weight) * lane.load(y_bar)}; })[0] *
-            r / static_cast<T>(D);
-        Team::each(D, [&](auto lane) {
-            using V = decltype(lane.load(x));
-            const V z = lane.load(x) * V(r), bar = lane.load(y_bar);
-            lane.add(x_bar, V(r) * (lane.load(weight) * bar - z * V(mean)));
-            if (weight_bar) lane.add(weight_bar, z * bar);
+        measure<Team, T>(D, x, [&](const auto& of, T r, T slope) {
+            const T mean =
+                Team::template sum<1>(
+                    D, [&](auto lane) { return small_array{of(lane) * lane.load(weight) * lane.load(y_bar)}; })[0] *
+                r / static_cast<T>(D);
+            Team::each(D, [&](auto lane) {
+                using V = decltype(lane.load(x));
+                const V z = of(lane) * V(r), bar = lane.load(y_bar);
+                lane.add(x_bar, V(slope) * (lane.load(weight) * bar - z * V(mean)));
+                if (weight_bar) lane.add(weight_bar, z * bar);
+            });
         });
     }
 };
