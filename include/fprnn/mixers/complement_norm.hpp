@@ -97,7 +97,9 @@ FPRNN_BOTH largest_singular<T, M::rank> largest_singular_of(index D, const T* q)
         if (squares[first][first] < squares[i][i]) first = i;
     largest_singular<T, R> found;
     found.norm = sqrt(maximum(squares[first][first], T(0)));
-    if (squares[first][first] != squares[first][first]) found.norm = squares[first][first];  // NaN
+    T sum = 0;  // not finite when a number is not, which maxima and square roots may hide
+    for (std::size_t i = 0; i < size; ++i) sum += squares[i][i];
+    if (!math::is_finite(sum)) found.norm = sum;
     const T inverse = found.norm == T(0) ? T(0) : T(1) / found.norm;
     for (std::size_t i = 0; i < size; ++i) {
         found.left[i] = found.right[i] = 0;

@@ -33,7 +33,7 @@ struct contractive_mixer {
         mixing::prepare<M, Team>(D, raw, q, scratch);
         mixing::wait<Team>();
         const T norm = mixing::largest_singular_of<M, Team>(D, static_cast<const T*>(q)).norm;
-        Team::once([&] { q[M::size(D)] = norm > rho<T>() ? rho<T>() / norm : norm - norm + T(1); });  // NaN stays one
+        Team::once([&] { q[M::size(D)] = norm <= rho<T>() ? T(1) : rho<T>() / norm; });  // NaN stays one
     }
     /// With (I − Q_M) b = σ a for the largest singular value: σ̄ sends −σ̄ a bᵀ to Q_M, which is mix_back_q of v = b and ō = −σ̄ a.
     template <class Team, class T>
