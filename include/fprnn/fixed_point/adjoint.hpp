@@ -2,7 +2,9 @@
 
 #include <fprnn/core/error.hpp>
 #include <fprnn/core/math.hpp>
+#include <fprnn/core/shape.hpp>
 
+#include <limits>
 #include <string>
 #include <variant>
 
@@ -26,8 +28,23 @@ struct implicit {
 /// chunk at a time.
 struct unrolled {};
 
+/// Back through the last k iterations of a chunk and the evaluation at y*: k applications of (∂f/∂y)ᵀ, each at its own
+/// iterate. The evaluation that is reached last takes y as a constant, the y that the chunk before handed on included.
+/// truncated{0} is `one_step`, and from k = ℓ* on it is `unrolled`, both to the bit. Repeats a chunk's iterations and keeps
+/// min(k + 1, ℓ*) iterates of one chunk at a time. In between, schedules differ: what they call an iteration differs.
+struct truncated {
+    int k = 1;
+};
+
+/// The first k terms of (I − J_hᵀ)^{-1} = Σ_j (J_hᵀ)^j at y*: k − 1 applications of J_hᵀ, all of them at y*, and nothing but w
+/// is kept (phantom gradients, app. proof of thm. descent-dir). neumann{1} is `one_step` to the bit; neumann{k + 1} is
+/// truncated{k} where the last k + 1 iterates are y*. Where J_h contracts it tends to `implicit`, elsewhere it grows with k.
+struct neumann {
+    int k = 2;
+};
+
 /// How a fixed point is differentiated, independent of how it was found.
-using adjoint = std::variant<one_step, implicit, unrolled>;
+using adjoint = std::variant<one_step, implicit, unrolled, truncated, neumann>;
 
 inline void validate(const adjoint& a) {
     if (const auto* i = std::get_if<implicit>(&a)) {
@@ -36,6 +53,21 @@ inline void validate(const adjoint& a) {
         require(i->ell_max >= 1, "implicit",
                 [&] { return "ell_max must be at least 1, got " + std::to_string(i->ell_max); });
     }
+    if (const auto* t = std::get_if<truncated>(&a))
+        require(t->k >= 0, "truncated", [&] { return "k must be at least 0, got " + std::to_string(t->k); });
+    if (const auto* s = std::get_if<neumann>(&a))
+        require(s->k >= 1, "neumann", [&] { return "k must be at least 1, got " + std::to_string(s->k); });
 }
+
+namespace detail {
+
+/// Evaluations of a chunk that the way back goes through one by one, from the last on; 1 where it stays at y*.
+inline index evaluations_back(const adjoint& a) {
+    if (std::holds_alternative<unrolled>(a)) return std::numeric_limits<index>::max();
+    const auto* t = std::get_if<truncated>(&a);
+    return t ? index(t->k) + 1 : 1;
+}
+
+}  // namespace detail
 
 }  // namespace fprnn

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <variant>
 
-/// The way back through the chunks of one tile: w = (I − J_hᵀ)⁻¹ δ, or through every iteration.
+/// The way back through the chunks of one tile: w = (I − J_hᵀ)⁻¹ δ or terms of it, or through iterations one by one.
 namespace fprnn::engine {
 
 /// Sets the cotangents of the iteration's own nodes to zero in a chunk.
@@ -120,10 +120,26 @@ void pass_to_chunk_before(F& f, index row) {
     }
 }
 
-/// Back through every iteration of a chunk, from the value f(y^{ℓ*−1}) to y⁰ = 0. Iterations are repeated as they were
-/// and their iterates kept; `counts` [tile] says how many each sequence took.
+/// w = the first k terms of (I − J_hᵀ)⁻¹ (δ + (∂carry_out/∂y)ᵀ c̄) by Horner's rule, of which the last is (J_hᵀ)^{k−1} δ. What
+/// the chunk before receives has k − 1 terms: as in J_h, y_{t−1} is one application away.
 template <class F>
-void unroll_chunk(F& f, index sequences, index row, index n, const typename F::scalar* counts,
+void neumann_chunk(F& f, int k, index row, index n, const typename F::scalar* delta, typename F::scalar* w) {
+    for (int terms = 1; terms < k; ++terms) {
+        const bool is_last = terms + 1 == k;
+        if (is_last)
+            back_through<dependence::shifted>(f, row, n, w);
+        else
+            apply_transposed_jacobian(f, row, n, w);
+        if (is_last) pass_to_chunk_before(f, row);
+        f.one_row(body::sum<typename F::scalar>{n * f.size.d_inner, delta, f.template bar_at<previous_node>(row), w});
+    }
+}
+
+/// Back through the last `evaluations` of a chunk, from the value f(y^{ℓ*−1}) to y⁰ = 0 when there are as many. Iterations
+/// are repeated as they were and the iterates kept that are differentiated at; `counts` [tile] says how many each sequence
+/// took.
+template <class F>
+void unroll_chunk(F& f, index evaluations, index sequences, index row, index n, const typename F::scalar* counts,
                   const typename F::scalar* delta, typename F::scalar* w) {
     using T = typename F::scalar;
     using fixed_point = typename F::program::fixed_point;
@@ -136,32 +152,37 @@ void unroll_chunk(F& f, index sequences, index row, index n, const typename F::s
     const auto took = f.on.seen(sequences, counts);
     index longest = 0;
     for (index s = 0; s < sequences; ++s) longest = std::max(longest, static_cast<index>(took[s]));
-    memory iterates(f.on, longest * count);
-    f.on.fill(count, iterates.data(), 0);
-    for (index ell = 1; ell < longest; ++ell) {
-        T* iterate = iterates.data() + ell * count;
-        f.on.copy(count, iterate - count, y);
-        step(f, row, n, true);
-        f.on.copy(count, fy, iterate);
+    const index depth = std::min(evaluations, longest);
+    // Sequences are aligned at their last iteration: iterates[i] holds y^{ℓ*−1−i} of each, zero where there is none.
+    memory iterates(f.on, depth * count);
+    f.on.fill(depth * count, iterates.data(), 0);
+    for (index ell = 0; ell < longest; ++ell) {
+        if (ell == 0) {
+            f.on.fill(count, y, 0);
+        } else {
+            step(f, row, n, true);
+            f.on.copy(count, fy, y);
+        }
+        for (index s = 0; s < sequences; ++s) {
+            const index i = static_cast<index>(took[s]) - 1 - ell;
+            if (i < 0 || i >= depth) continue;
+            for (index t = 0; t < tokens; ++t) {
+                const index at = t * stride + s * D;
+                f.on.copy(D, y + at, iterates.data() + i * count + at);
+            }
+        }
     }
     for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::before_unrolled_chunk(f); });
     f.on.copy(count, delta, w);
-    for (index back = 1; back <= longest; ++back) {
-        // Sequences are aligned at their last iteration; one that took fewer has no cotangent before its first.
-        f.on.fill(count, y, 0);
-        for (index s = 0; s < sequences; ++s) {
-            const auto ell = static_cast<index>(took[s]) - back;
-            for (index t = 0; t < tokens; ++t) {
-                const index at = t * stride + s * D;
-                if (ell >= 0)
-                    f.on.copy(D, iterates.data() + ell * count + at, y + at);
-                else
-                    f.on.fill(D, w + at, 0);
-            }
-        }
+    for (index i = 0; i < depth; ++i) {
+        f.on.copy(count, iterates.data() + i * count, y);
+        // A sequence that took fewer iterations has no cotangent before its first.
+        for (index s = 0; s < sequences; ++s)
+            if (static_cast<index>(took[s]) <= i)
+                for (index t = 0; t < tokens; ++t) f.on.fill(D, w + t * stride + s * D, 0);
         step(f, row, n, true);
         back_through<dependence::input>(f, row, n, w);
-        pass_to_chunk_before(f, row);
+        if (i + 1 < evaluations) pass_to_chunk_before(f, row);
         for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::after_unrolled_step(f, row, n); });
         f.on.copy(count, f.template bar_at<previous_node>(row), w);
     }
@@ -174,20 +195,21 @@ template <class F>
 void solve_adjoint(F& f, const adjoint& method, index sequences, const typename F::scalar* counts,
                    typename F::scalar* w, typename F::scalar* scratch, const watches<typename F::scalar>& of) {
     using fixed_point = typename F::program::fixed_point;
-    const index chunks = (f.tokens + f.chunk - 1) / f.chunk;
+    const index chunks = (f.tokens + f.chunk - 1) / f.chunk, evaluations = detail::evaluations_back(method);
     for (index k = chunks - 1; k >= 0; --k) {
         const index row = k * f.chunk * f.tile, n = std::min(f.chunk, f.tokens - k * f.chunk) * f.tile;
         const auto* delta = f.template bar_at<fixed_point>(row);
         f.span = n / f.tile;
         f.bar_row = f.unrolled ? 0 : row;
-        if (std::holds_alternative<unrolled>(method)) {
-            unroll_chunk(f, sequences, row, n, counts + k * f.tile, delta, w);
+        if (f.unrolled) {
+            unroll_chunk(f, evaluations, sequences, row, n, counts + k * f.tile, delta, w);
             continue;
         }
         for_each_node(typename F::program::nodes{}, [&]<class E>() { rule<E>::open_back(f, row, n); });
         f.on.copy(n * f.size.d_inner, delta, w);
         const auto* exact = std::get_if<implicit>(&method);
         if (exact) solve_adjoint_chunk(f, *exact, sequences, row, n, delta, w, scratch, of);
+        if (const auto* series = std::get_if<neumann>(&method)) neumann_chunk(f, series->k, row, n, delta, w);
         back_through<dependence::input>(f, row, n, w);
         if (exact) pass_to_chunk_before(f, row);
     }

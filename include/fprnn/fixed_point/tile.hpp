@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <concepts>
-#include <variant>
 
 /// One tile of sequences through a whole program, there and back.
 namespace fprnn::engine {
@@ -40,7 +39,7 @@ F make_frame(typename F::backend& on, index sequences, const dims& size, index t
     f.tokens = tokens;
     f.chunk = std::min(schedule.length, std::max<index>(tokens, 1));
     f.phase = phase;
-    f.unrolled = phase != pass::forward && std::holds_alternative<unrolled>(method);
+    f.unrolled = phase != pass::forward && detail::evaluations_back(method) > 1;
     for_each_node(typename F::program::nodes{},
                   [&]<class E>() { f.width[F::template slot<E>] = rule<E>::width(size); });
     return f;

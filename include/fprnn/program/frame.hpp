@@ -77,7 +77,7 @@ struct frame : tile_of<Backend> {
     index span = 1;     ///< tokens of the chunk at hand; with one, rows may come one by one
     index bar_row = 0;  ///< backward: where the cotangents begin that are kept for the chunk at hand alone
     pass phase = pass::forward;
-    bool unrolled = false;  ///< backward goes through every iteration
+    bool unrolled = false;  ///< backward goes through several iterations, one by one
     const T* parameters = nullptr;
     T* gradient = nullptr;
     const std::array<index, nodes>* parameter_start = nullptr;
