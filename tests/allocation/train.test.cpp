@@ -53,7 +53,7 @@ std::vector<long> count_steps(Block block, fprnn::models::model_dims size, chunk
 template <class Block>
 void check_silent(Block block, fprnn::models::model_dims size, training_options o) {
     for (const index C : {index{1}, index{4}, fprnn::whole_sequence})
-        for (const adjoint& a : {adjoint(fprnn::implicit{}), adjoint(fprnn::one_step{})})
+        for (const adjoint& a : {adjoint(fprnn::implicit{}), adjoint(fprnn::one_step{}), adjoint(fprnn::neumann{3})})
             for (const int threads : {1, 2}) {
                 CAPTURE(C);
                 CAPTURE(a.index());

@@ -122,8 +122,9 @@ void check_equivalent(Expression expression, const chunked& schedule, const adjo
 template <class T = double, class Expression>
 void check_all(Expression expression, const shape& s) {
     for (const index C : {index(1), index(2), fprnn::whole_sequence})
-        for (const adjoint& method : {adjoint(fprnn::implicit{.tolerance = adjoint_tolerance<T>}),
-                                      adjoint(fprnn::one_step{}), adjoint(fprnn::unrolled{})})
+        for (const adjoint& method :
+             {adjoint(fprnn::implicit{.tolerance = adjoint_tolerance<T>}), adjoint(fprnn::one_step{}),
+              adjoint(fprnn::unrolled{}), adjoint(fprnn::truncated{2}), adjoint(fprnn::neumann{3})})
             check_equivalent<T>(expression, {.length = C, .tolerance = tolerance<T>, .ell_max = 200}, method, s);
 }
 

@@ -71,6 +71,7 @@ TEST_CASE("bits: FP-Mamba's depend on neither threads nor place nor neighbours")
         check_bits(fprnn::models::fp_mamba<3>(), mamba_size, C, exact);
     }
     check_bits(fprnn::models::fp_mamba<3>(), mamba_size, 1, fprnn::one_step{});
+    check_bits(fprnn::models::fp_mamba<3>(), mamba_size, 1, fprnn::neumann{3});
 }
 
 TEST_CASE("bits: FP-RNN's depend on neither threads nor place nor neighbours") {
@@ -79,6 +80,7 @@ TEST_CASE("bits: FP-RNN's depend on neither threads nor place nor neighbours") {
         check_bits(fprnn::models::fp_rnn<2>(), rnn_size, C, exact);
     }
     check_bits(fprnn::models::fp_rnn<2>(), rnn_size, 2, fprnn::unrolled{});
+    check_bits(fprnn::models::fp_rnn<2>(), rnn_size, 2, fprnn::truncated{2});
 }
 
 TEST_CASE("bits: LSTM's depend on neither threads nor place nor neighbours") {

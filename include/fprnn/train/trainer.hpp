@@ -30,8 +30,8 @@ struct training_step {
     double sequence_accuracy = 0;             ///< share of sequences without a mistake, in [0,1]
     std::optional<double> iterations{};       ///< median over sequences and layers; none without a fixed point
     std::optional<double> share_converged{};  ///< of the tokens
-    /// Of the adjoint's solves; none without a fixed point, and none where no equation is solved: `one_step`, `unrolled`. A token
-    /// that is solved directly counts as one iteration.
+    /// Of the adjoint's solves; none without a fixed point, and none where no equation is solved: `implicit`
+    /// alone solves one. A token that is solved directly counts as one iteration.
     std::optional<double> adjoint_iterations{};
     std::optional<double> adjoint_share_converged{};
     double learning_rate = 0;
@@ -191,7 +191,7 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 /// the sequences first, first + 1, …, see sampler; observe(training_step) returns whether to go on.
 ///
 /// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing, unless model, sample
-/// or observe do, or the adjoint is `unrolled`. A model resizes `how` and does not append.
+/// or observe do, or the adjoint is `unrolled` or `truncated`. A model resizes `how` and does not append.
 ///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
 ///
