@@ -195,12 +195,6 @@ TEST_CASE("parallel: threads are numbered, fewer than threads and indices, and e
     }
 }
 
-#if defined(__SANITIZE_THREAD__)
-constexpr bool starts_threads_after_fork = false;  // ThreadSanitizer refuses them
-#else
-constexpr bool starts_threads_after_fork = true;
-#endif
-
 /// The exit status of body() in a forked child, which is killed if it hangs; -1 then.
 template <class Body>
 int in_child(const Body& body) {
@@ -224,26 +218,24 @@ TEST_CASE("thread_pool: a forked child exits, computes with threads of its own a
     static thread_pool pool(3);
     CHECK(sum_by(pool) == 328350);
     CHECK(in_child([] { return 7; }) == 7);
-    if (starts_threads_after_fork) {
-        CHECK(in_child([] {
-                  std::atomic<int> together = 0;
-                  pool.for_each(3, [&](index) {
-                      ++together;
-                      while (together < 3) std::this_thread::yield();  // ends where there are three
-                  });
-                  return sum_by(pool) == 328350 && pool.threads() == 3 ? 5 : 1;
-              }) == 5);
-        CHECK(in_child([] {
-                  return sum_by(pool) == 328350 ? in_child([] { return sum_by(pool) == 328350 ? 3 : 1; }) : 1;
-              }) == 3);
-        CHECK(in_child([] {
-                  thread_pool local(2);
-                  return in_child([&] {
-                      thread_pool& from_the_parent = local;
-                      return sum_by(from_the_parent) == 328350 ? 0 : 1;
-                  });
-              }) == 0);
-    }
+    CHECK(in_child([] {
+              std::atomic<int> together = 0;
+              pool.for_each(3, [&](index) {
+                  ++together;
+                  while (together < 3) std::this_thread::yield();  // ends where there are three
+              });
+              return sum_by(pool) == 328350 && pool.threads() == 3 ? 5 : 1;
+          }) == 5);
+    CHECK(in_child([] {
+              return sum_by(pool) == 328350 ? in_child([] { return sum_by(pool) == 328350 ? 3 : 1; }) : 1;
+          }) == 3);
+    CHECK(in_child([] {
+              thread_pool local(2);
+              return in_child([&] {
+                  thread_pool& from_the_parent = local;
+                  return sum_by(from_the_parent) == 328350 ? 0 : 1;
+              });
+          }) == 0);
     CHECK(sum_by(pool) == 328350);
 }
 

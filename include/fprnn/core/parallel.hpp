@@ -14,15 +14,15 @@
 #include <type_traits>
 #include <vector>
 
-#include <unistd.h>
+#include <pthread.h>
 
 namespace fprnn {
 
 /// Threads that share the index range of one parallel loop at a time. Which thread takes which index is not fixed:
 /// work that must give the same bits for any number of threads writes to memory of its own for every index.
 ///
-/// A process that was forked from one with a pool may use, copy and destroy it: the pool's threads do not exist there, and the first
-/// loop starts others. Not promised: a fork from inside of a loop, or while another thread is in one.
+/// fork() waits for the loops of other threads and ends all workers; the next loop starts them again, in the parent and in the child.
+/// Not promised: a fork from inside of a loop, whose child may only call what POSIX allows it, such as execve and _exit.
 class thread_pool {
 public:
     /// `threads` counts the calling thread; 1 starts none. A thread that the system does not start is done without: loops
@@ -30,20 +30,30 @@ public:
     explicit thread_pool(int threads) {
         require(threads >= 1, "thread_pool",
                 [&] { return "threads must be at least 1, got " + std::to_string(threads); });
-        crew_ = new crew(threads);
+        if (threads == 1) return;
+        const std::lock_guard lock(pools_);
+        if (!ends_workers_at_fork()) return;
+        start(threads - 1);
+        threads_ = static_cast<int>(workers_.size()) + 1;
+        if (threads_ == 1) return;
+        next_ = first_;
+        if (next_) next_->previous_ = this;
+        first_ = this;
+    }
+    ~thread_pool() {
+        if (threads_ == 1) return;
+        {
+            const std::lock_guard lock(pools_);
+            (previous_ ? previous_->next_ : first_) = next_;
+            if (next_) next_->previous_ = previous_;
+        }
+        workers_.clear();
     }
     thread_pool(const thread_pool&) = delete;
     thread_pool& operator=(const thread_pool&) = delete;
-    ~thread_pool() {
-        crew* const last = crew_;
-        if (last->is_of_this_process())
-            delete last;
-        else
-            last->abandon();
-    }
 
     /// Those that there are, the calling one among them: as many as asked for, or fewer.
-    int threads() const { return crew_.load()->threads(); }
+    int threads() const { return threads_; }
 
     /// Calls body(i), or body(i, thread), for every i in [0,n), the caller taking part. Threads are numbered from 0 as they
     /// join the loop, so `thread` is below min(n, threads()). Returns when all are done and rethrows the first exception;
@@ -52,13 +62,26 @@ public:
     template <class Body>
     void for_each(index n, Body&& body) {
         if (n <= 0) return;
-        if (n == 1 || inside || crew_.load()->threads() == 1) {
+        if (threads_ == 1 || n == 1 || inside) {
             for (index i = 0; i < n; ++i) call(body, i, 0);
             return;
         }
         loop work{n, const_cast<void*>(static_cast<const void*>(std::addressof(body))),
                   [](void* f, index i, index t) { call(*static_cast<std::remove_reference_t<Body>*>(f), i, t); }};
-        here().run(work);
+        std::lock_guard one_at_a_time(callers_);
+        if (workers_.empty()) start(threads_ - 1);  // ended by a fork
+        {
+            std::lock_guard lock(mutex_);
+            current_ = &work;
+            ++generation_;
+        }
+        wake_.notify_all();
+        work.run();
+        {
+            std::unique_lock lock(mutex_);
+            current_ = nullptr;
+            idle_.wait(lock, [&] { return running_ == 0; });
+        }
         if (work.failure) std::rethrow_exception(work.failure);
     }
 
@@ -98,82 +121,66 @@ private:
         }
     };
 
-    /// The threads of one process, and what they wait for. After a fork its locks may be held by threads that are no more.
-    class crew {
-    public:
-        explicit crew(int threads) : wanted_(threads) {
-            try {
-                for (int i = 1; i < threads; ++i)
-                    workers_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
-            } catch (const std::system_error&) {
-                // A limit on processes or on memory, which the next one would meet, too.
-            }
+    void start(int workers) {
+        try {
+            for (int i = 0; i < workers; ++i)
+                workers_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+        } catch (const std::system_error&) {
+            // A limit on processes or on memory, which the next one would meet, too.
         }
-        bool is_of_this_process() const { return process_ == ::getpid(); }
-        int threads() const { return static_cast<int>(workers_.size()) + 1; }
-        int wanted() const { return wanted_; }
+    }
 
-        void run(loop& work) {
-            std::lock_guard one_at_a_time(callers_);
-            {
-                std::lock_guard lock(mutex_);
-                current_ = &work;
-                ++generation_;
-            }
-            wake_.notify_all();
-            work.run();
-            std::unique_lock lock(mutex_);
-            current_ = nullptr;
-            idle_.wait(lock, [&] { return running_ == 0; });
+    /// Asks the system once; without its consent pools have no workers.
+    static bool ends_workers_at_fork() {
+        static const bool noted = ::pthread_atfork(before_fork, after_fork, after_fork) == 0;
+        return noted;
+    }
+    static void before_fork() {
+        if (inside) return;
+        pools_.lock();
+        for (auto* pool = first_; pool; pool = pool->next_) {
+            pool->callers_.lock();
+            pool->workers_.clear();
         }
+    }
+    static void after_fork() {
+        if (inside) return;
+        for (auto* pool = first_; pool; pool = pool->next_) pool->callers_.unlock();
+        pools_.unlock();
+    }
 
-        /// Threads of another process can be neither joined nor detached: they are kept for ever, where leaks are not looked for.
-        void abandon() { next_abandoned_ = abandoned.exchange(this); }
-
-    private:
-        void serve(const std::stop_token& stop) {
-            std::uint64_t seen = 0;
-            std::unique_lock lock(mutex_);
-            while (wake_.wait(lock, stop, [&] { return generation_ != seen; })) {
-                seen = generation_;
-                loop* work = current_;
-                if (!work) continue;
-                ++running_;
-                lock.unlock();
-                work->run();
-                lock.lock();
-                if (--running_ == 0) idle_.notify_one();
-            }
+    void serve(const std::stop_token& stop) {
+        std::uint64_t seen = 0;
+        std::unique_lock lock(mutex_);
+        while (wake_.wait(lock, stop, [&] { return generation_ != seen; })) {
+            seen = generation_;
+            loop* work = current_;
+            if (!work) continue;
+            ++running_;
+            lock.unlock();
+            work->run();
+            lock.lock();
+            if (--running_ == 0) idle_.notify_one();
         }
-
-        static inline std::atomic<crew*> abandoned = nullptr;
-
-        const ::pid_t process_ = ::getpid();
-        const int wanted_;
-        crew* next_abandoned_ = nullptr;
-        std::mutex callers_;
-        std::mutex mutex_;
-        std::condition_variable_any wake_;
-        std::condition_variable_any idle_;
-        loop* current_ = nullptr;
-        std::uint64_t generation_ = 0;
-        int running_ = 0;
-        std::vector<std::jthread> workers_;
-    };
-
-    /// The threads of this process.
-    crew& here() {
-        crew* now = crew_;
-        if (now->is_of_this_process()) return *now;
-        auto own = std::make_unique<crew>(now->wanted());
-        if (!crew_.compare_exchange_strong(now, own.get())) return *now;  // another caller was first
-        now->abandon();
-        return *own.release();
     }
 
     static inline thread_local bool inside = false;  ///< of a loop of any pool
 
-    std::atomic<crew*> crew_ = nullptr;
+    // Pools with workers. Nothing here has a destructor, so that forks may come as late as they like.
+    static inline std::mutex pools_;
+    static inline thread_pool* first_ = nullptr;
+    thread_pool* next_ = nullptr;
+    thread_pool* previous_ = nullptr;
+
+    int threads_ = 1;
+    std::mutex callers_;  ///< held in a loop, and where workers start and end
+    std::mutex mutex_;
+    std::condition_variable_any wake_;
+    std::condition_variable_any idle_;
+    loop* current_ = nullptr;
+    std::uint64_t generation_ = 0;
+    int running_ = 0;
+    std::vector<std::jthread> workers_;
 };
 
 }  // namespace fprnn
