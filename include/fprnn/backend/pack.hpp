@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/backend/register_part.hpp>
 #include <fprnn/core/math.hpp>
 #include <fprnn/core/shape.hpp>
 #include <fprnn/core/small_array.hpp>
@@ -146,25 +147,12 @@ struct tail_lane {
     index channel;
     index filled;
 
-    pack<T> load(const T* p) const {
-        T x[static_cast<std::size_t>(pack<T>::size)] = {};
-        for (index i = 0; i < filled; ++i) x[i] = p[channel + i];
-        return pack<T>::load(x);
-    }
-    void store(T* p, pack<T> v) const {
-        T x[static_cast<std::size_t>(pack<T>::size)];
-        v.store(x);
-        for (index i = 0; i < filled; ++i) p[channel + i] = x[i];
-    }
+    pack<T> load(const T* p) const { return pack<T>(register_part::load<packet>(p + channel, filled)); }
+    void store(T* p, pack<T> v) const { register_part::store<packet>(p + channel, v.p, filled); }
     void add(T* p, pack<T> v) const { store(p, load(p) + v); }
     void prefetch(const T*) const {}
     /// `v` with zeros in the empty places.
-    pack<T> only_filled(pack<T> v) const {
-        T x[static_cast<std::size_t>(pack<T>::size)];
-        v.store(x);
-        for (index i = filled; i < pack<T>::size; ++i) x[i] = 0;
-        return pack<T>::load(x);
-    }
+    pack<T> only_filled(pack<T> v) const { return pack<T>(register_part::only<packet>(v.p, filled)); }
     /// `v` with its first channel in the empty places.
     pack<T> repeat_first(pack<T> v) const {
         T x[static_cast<std::size_t>(pack<T>::size)];
@@ -172,6 +160,9 @@ struct tail_lane {
         for (index i = filled; i < pack<T>::size; ++i) x[i] = x[0];
         return pack<T>::load(x);
     }
+
+private:
+    using packet = typename pack<T>::packet;
 };
 
 /// Runs bodies a register of channels at a time. Every row takes the same path whatever its address, so equal rows give
