@@ -22,9 +22,6 @@ enum class job {
     interpolation,  ///< the paper's Figure 1: FP-Mamba at several ℓ_max
 };
 
-/// What --compare trains for, unless a time limit is given.
-inline constexpr double fp_mamba_seconds = 280, mamba_seconds = 40, lstm_seconds = 40;
-
 /// Everything that can be asked for on the command line, checked.
 struct options {
     state_tracking::job job = job::one;

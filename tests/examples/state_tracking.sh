@@ -192,6 +192,12 @@ done
 for key in group train_length seconds_total fp_mamba mamba lstm parameters sequence_accuracy share_converged; do
     grep -q "\"$key\"" "$folder/compare/summary.json" || fail "--compare: no $key in summary.json"
 done
+# All models are given the same.
+given() { for model in fp_mamba mamba lstm; do sed -n "s/^ *\"$1\": \(.*\),$/\1/p" "$folder/compare/$model/config.json"; done; }
+for what in time_limit steps batch length curriculum; do
+    [[ $(given $what | wc -l) == 3 && $(given $what | sort -u | wc -l) == 1 ]] ||
+        fail "--compare gives its models $what $(given $what | paste -sd' ')"
+done
 "$program" "${small[@]}" --figure interpolation --steps 3 --test-lengths 2-9 --out "$folder/figure" >"$folder/log" ||
     fail "--figure ended with status $?: $(cat "$folder/log")"
 [[ $(wc -l <"$folder/figure/interpolation.csv") == 33 ]] || fail "interpolation.csv has not 4 times 8 rows"
