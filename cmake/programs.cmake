@@ -1,5 +1,9 @@
 if(FPRNN_EXAMPLES)
     file(GLOB examples CONFIGURE_DEPENDS examples/*.cpp)
+    file(GLOB pages CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" *.md docs/*.md docs/tutorial/*.md)
+    if(FPRNN_TESTS)
+        find_program(FPRNN_BASH bash REQUIRED)
+    endif()
     if(examples)
         fprnn_example_dependencies()
     endif()
@@ -25,14 +29,16 @@ if(FPRNN_EXAMPLES)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
 
         # tests/examples/NAME.sh, given the program and `cuda` where it was built with that, says whether it does what it should;
-        # without one it need only run.
+        # without one it need only run, and print what pages say that it prints.
         if(FPRNN_TESTS)
             set(script "${PROJECT_SOURCE_DIR}/tests/examples/${name}.sh")
             if(EXISTS "${script}")
-                find_program(FPRNN_BASH bash REQUIRED)
                 add_test(NAME examples.${name} COMMAND "${FPRNN_BASH}" "${script}" $<TARGET_FILE:${name}> ${built_with})
             else()
-                add_test(NAME examples.${name} COMMAND ${name})
+                add_test(NAME examples.${name}
+                         COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_output.sh" $<TARGET_FILE:${name}>
+                                 "examples/${name}.cpp" ${pages}
+                         WORKING_DIRECTORY "${PROJECT_SOURCE_DIR}")
             endif()
             set_tests_properties(examples.${name} PROPERTIES LABELS examples TIMEOUT 600)
             if(built_with)
