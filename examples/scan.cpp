@@ -33,6 +33,13 @@ int main() {
     claim(h[0] == 1 && h[1] == 1.5 && h[2] == 1.75 && h[3] == 1.875, "h = 1, 1.5, 1.75, 1.875");
     //! [value]
 
+    //! [memory]
+    // The same, in memory that is there already.
+    fp::tensor<double> again(half.shape());
+    fp::scan_into(again, half, ones);
+    claim(again[3] == h[3], "scan_into overwrites its first argument");
+    //! [memory]
+
     //! [pieces]
     // The state after one call is the carry of the next.
     const fp::tensor<double> half_2({1, 2, 1}, {0.5, 0.5}), ones_2({1, 2, 1}, {1, 1});
