@@ -40,9 +40,9 @@ fprnn::layer_parameters<double> draw(const fprnn::layer<decltype(rnn<R>())>& l, 
     return theta;
 }
 
-/// ‖I − Q‖₂ of drawn reflections, by the mixer's own application to unit vectors.
+/// I − Q of drawn reflections, by the mixer's own application to unit vectors.
 template <int R>
-double norm_of_complement(const double* u, const double* alpha, index width) {
+Eigen::MatrixXd complement_of(const double* u, const double* alpha, index width) {
     using team = fprnn::serial_team<double>;
     using mixer = fprnn::householder_mixer<R>;
     std::vector<double> q(static_cast<std::size_t>(mixer::size(width))),
@@ -55,7 +55,12 @@ double norm_of_complement(const double* u, const double* alpha, index width) {
         mixer::template mix<team, double>(width, q.data(), nullptr, e.data(), out.data(), scratch.data());
         complement.col(j) = out;
     }
-    return complement.jacobiSvd().singularValues()[0];
+    return complement;
+}
+double norm_of(const Eigen::MatrixXd& A) { return A.jacobiSvd().singularValues()[0]; }
+template <int R>
+double norm_of_complement(const double* u, const double* alpha, index width) {
+    return norm_of(complement_of<R>(u, alpha, width));
 }
 
 /// The largest ‖y^{ℓ+1} − y^ℓ‖₂ / ‖y^ℓ − y^{ℓ−1}‖₂ of Picard's iteration over whole sequences.
@@ -127,6 +132,81 @@ TEST_CASE("caution: with α ≤ 1, ‖I − Q‖₂ < 1 for one reflection, but 
     CHECK(two <= 1.1548);  // 2/√3, the supremum
     CHECK(four > 1.1548);
     CHECK(four <= 1.39);
+}
+
+/// ∂f/∂h of a sequence of `tokens`: its block (t, s) is Λ_t … Λ_{s+1} (I − Λ_s)(I − Q). lambda(t) are those of token t.
+template <class Lambda>
+Eigen::MatrixXd jacobian(index tokens, const Eigen::MatrixXd& complement, Lambda&& lambda) {
+    const index width = complement.rows();
+    Eigen::MatrixXd J = Eigen::MatrixXd::Zero(tokens * width, tokens * width);
+    for (index s = 0; s < tokens; ++s) {
+        Eigen::VectorXd gain = Eigen::VectorXd::Ones(width) - lambda(s);
+        for (index t = s; t < tokens; ++t) {
+            if (t > s) gain = gain.cwiseProduct(lambda(t));
+            J.block(t * width, s * width, width, width) = gain.asDiagonal() * complement;
+        }
+    }
+    return J;
+}
+
+TEST_CASE(
+    "theorem stabilized-fixed-point-rnn: ‖∂f/∂h‖₂ of a sequence is below 1, in the worst case ‖I − Q‖₂; not so for "
+    "selective λ") {
+    constexpr index width = 4, tokens = 9;
+    double closest = 0;
+    for (std::uint64_t stream = 0; stream < 60; ++stream) {
+        const auto numbers = normal({2 * width}, 7000 + stream, 3);
+        const double open = 3;
+        const Eigen::MatrixXd complement = complement_of<1>(numbers.data(), &open, width);
+        const double norm = norm_of(complement);
+        REQUIRE(norm < 1);
+        const auto at = [&](index i) { return 1 / (1 + std::exp(-numbers[i])); };
+        const auto constant = [&](index) {
+            return Eigen::VectorXd::NullaryExpr(width, [&](index d) { return at(width + d); });
+        };
+        const auto selective = [&](index t) { return Eigen::VectorXd(Eigen::VectorXd::Constant(width, t > 0)); };
+        const double of_constant = norm_of(jacobian(tokens, complement, constant));
+        CHECK(of_constant <= norm * (1 + 1e-12));
+        closest = std::max(closest, of_constant / norm);
+        // The first token is taken whole, and the others keep it.
+        CHECK(norm_of(jacobian(tokens, complement, selective)) ==
+              doctest::Approx(norm * std::sqrt(tokens)).epsilon(1e-12));
+        // Nothing is kept: every token by itself.
+        const auto none = [&](index) { return Eigen::VectorXd(Eigen::VectorXd::Zero(width)); };
+        CHECK(norm_of(jacobian(tokens, complement, none)) == doctest::Approx(norm).epsilon(1e-12));
+    }
+    MESSAGE("‖∂f/∂h‖₂ with constant Λ comes to " << closest << " of ‖I − Q‖₂");
+    CHECK(closest > 0.9);
+}
+
+TEST_CASE("theorem stabilized-fixed-point-rnn: with selective λ a step can grow although ‖I − Q‖₂ < 1") {
+    // Channel 0 forgets at once, and the mixer moves half of it to channel 1, which from then on keeps everything.
+    fprnn::layer l(rnn<1>());
+    auto theta = fprnn::init<double>(l, {.d_in = 4, .d_inner = D}, fprnn::seed{0});
+    for (double& a : theta["Q.u"]) a = 0;
+    theta["Q.u"][0] = theta["Q.u"][1] = 20;
+    theta["Q.alpha"][0] = 3;
+    const double norm = norm_of_complement<1>(theta["Q.u"].data(), theta["Q.alpha"].data(), D);
+    REQUIRE(norm < 0.96);
+    // x is an impulse, of which Q makes one in channel 0: B x = Q⁻¹ e₀.
+    tensor<double> x({B, T, 4});
+    for (index b = 0; b < B; ++b) x(b, 0, 0) = 1;
+    const double alpha = norm, inverse = alpha / (1 - alpha) / 2;
+    for (double& a : theta["B"]) a = 0;
+    theta["B"](0, 0) = 1 + inverse;
+    theta["B"](1, 0) = inverse;
+    for (double& a : theta["lambda"]) a = 0;
+    for (double& a : theta["lambda.bias"]) a = -40;
+    const double forgetful = measured_contraction<1>(l, theta, x);
+    theta["lambda.bias"][1] = 40;
+    theta["lambda"](1, 0) = -80;
+    const double selective = measured_contraction<1>(l, theta, x);
+    MESSAGE("‖I − Q‖₂ = " << norm << ", a step grows by " << selective << ", with constant λ by " << forgetful);
+    CHECK(forgetful <= norm * (1 + 1e-9));
+    CHECK(selective > 2);
+    // What enters a token comes from the tokens before it, so that the iteration ends all the same.
+    l.schedule = fprnn::parallel({.tolerance = 1e-9, .ell_max = 2000});
+    CHECK(l(theta, x).all_converged());
 }
 
 }  // namespace
