@@ -88,12 +88,12 @@ struct pack {
         const pack one(T(1)), bound(T(sizeof(T) == sizeof(float) ? 88.5 : 709.5));
         return one / (one + exp(minimum(-a, bound)));
     }
+    /// Of a ≥ 0.
     friend pack log1p(pack a) {
         if constexpr (traits::HasLog1p) {
             // Where 1 + a is 1, Eigen divides zero by zero before it takes a.
-            const pack one(T(1));
-            const pack_mask<T> is_small{Eigen::internal::pcmp_eq((a + one).p, one.p)};
-            return select(is_small, a, pack(Eigen::internal::plog1p(select(is_small, one, a).p)));
+            const pack least(std::numeric_limits<T>::epsilon() / 2 * (1 + std::numeric_limits<T>::epsilon()));
+            return select(a < least, a, pack(Eigen::internal::plog1p(maximum(a, least).p)));
         } else {
             T x[static_cast<std::size_t>(size)];
             a.store(x);

@@ -36,14 +36,18 @@ template <class Team, class T>
 FPRNN_BOTH T dot(index D, const T* a, const T* b) {
     return Team::template sum<1>(D, [&](auto lane) { return small_array{lane.load(a) * lane.load(b)}; })[0];
 }
+/// Sums of squares in which none of weight has underflowed, and none has overflowed.
+template <class T>
+struct exact_squares {
+    using limits = std::numeric_limits<T>;
+    static constexpr T least = limits::min() / limits::epsilon(), most = limits::max();
+};
 /// ‖a‖₂, also where squares of its numbers leave the range of T.
 template <class Team, class T>
 FPRNN_BOTH T length(index D, const T* a) {
     using math::abs, math::sqrt;
-    using limits = std::numeric_limits<T>;
-    constexpr T least = limits::min() / limits::epsilon(), most = limits::max();
     const T squares = dot<Team>(D, a, a);
-    if (least <= squares && squares <= most) return sqrt(squares);
+    if (exact_squares<T>::least <= squares && squares <= exact_squares<T>::most) return sqrt(squares);
     const T largest = Team::max(D, [&](auto lane) { return abs(lane.load(a)); });
     if (!math::is_finite(largest) || largest == T(0)) return largest;
     return largest * sqrt(Team::template sum<1>(D, [&](auto lane) {
