@@ -359,6 +359,8 @@ void check_limits() {
             CHECK(same(by(truncated{most}, backend), all));
             CHECK(same(by(truncated{std::numeric_limits<int>::max()}, backend), all));
             CHECK(all.adjoint.all_converged());
+            CHECK(all.bytes == once.bytes);  // a record is the same whoever reads it
+            CHECK(by(truncated{2}, backend).bytes == once.bytes);
         };
         check(fprnn::reference{});
         check(fprnn::eigen{2});
