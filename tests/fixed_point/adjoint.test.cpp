@@ -119,7 +119,7 @@ TEST_CASE("one_step: it is the vjp of one application of f with y* held, for eve
 
 using vector = Eigen::VectorXd;
 
-/// One application of an equation to a chunk, (x, y, h_{−1}, y_{−1}, θ) ↦ (f, h): h is what it hands on beside its last y.
+/// One application of an equation to a chunk, (x, y, h_{−1}, y_{−1}, θ) ↦ (f, h). It hands on h beside its last y.
 template <class Frozen>
 struct application {
     Frozen frozen;

@@ -9,8 +9,9 @@
 
 namespace fprnn::testing {
 
-/// Every entry of every gradient of a block, against central differences and, when it has a fixed point, against the way
-/// back through every iteration; for every schedule, on both backends. As many iterations or terms as the solve took are theirs. `y_weight` scales the weight of the norm in the
+/// Every entry of every gradient of a block, against central differences and, when it has a fixed point, against
+/// the way back through every iteration; for every schedule, on both backends. For chunks of 2 also truncated and
+/// neumann, with as many iterations or terms as the solve takes. `y_weight` scales the weight of the norm in the
 /// loop: where the iteration has several fixed points, a smaller one makes it contract to one.
 template <class Root>
 void check_block_gradients(Root expression, const dims& size, index B, index T, double shake_by, double y_weight = 1) {
@@ -56,7 +57,7 @@ void check_block_gradients(Root expression, const dims& size, index B, index T, 
             CHECK(against_unrolled.worst <= 1e-9);
             CHECK(compare(through_all, expected).worst <= 1e-7);
             worst_unrolled = std::max(worst_unrolled, against_unrolled.worst);
-            if (C != 2) return;  // the others take as long as these two, and their schedules have tests of their own
+            if (C != 2) return;  // tests/fixed_point/adjoint.test.cpp has the other schedules
             const int ell = *std::max_element(exact.sol.iterations.begin(), exact.sol.iterations.end());
             l.adjoint = truncated{ell};
             const auto as_far = differentiate(l, theta, x, y_bar, backend);

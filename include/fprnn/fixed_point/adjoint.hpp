@@ -28,17 +28,19 @@ struct implicit {
 /// chunk at a time.
 struct unrolled {};
 
-/// Back through the last k iterations of a chunk and the evaluation at y*: k applications of (∂f/∂y)ᵀ, each at its own
-/// iterate. The evaluation that is reached last takes y as a constant, the y that the chunk before handed on included.
-/// truncated{0} is `one_step`, and from k = ℓ* on it is `unrolled`, both to the bit. Repeats a chunk's iterations and keeps
-/// min(k + 1, ℓ*) iterates of one chunk at a time. In between, schedules differ: what they call an iteration differs.
+/// Back through the last k iterations of a chunk and the evaluation at y*: k applications of (∂f/∂y)ᵀ, each at
+/// its own iterate                                                                     (sec. optimizing-fp-rnns).
+/// The evaluation that is reached last takes y as a constant, also the y that the chunk before handed on.
+/// truncated{0} is `one_step`, and from k = ℓ* on it is `unrolled`, both to the bit; in between, gradients depend
+/// on the schedule. Repeats a chunk's iterations and keeps min(k + 1, ℓ*) iterates of one chunk at a time.
 struct truncated {
     int k = 1;
 };
 
-/// The first k terms of (I − J_hᵀ)^{-1} = Σ_j (J_hᵀ)^j at y*: k − 1 applications of J_hᵀ, all of them at y*, and nothing but w
-/// is kept (phantom gradients, app. proof of thm. descent-dir). neumann{1} is `one_step` to the bit; neumann{k + 1} is
-/// truncated{k} where the last k + 1 iterates are y*. Where J_h contracts it tends to `implicit`, elsewhere it grows with k.
+/// The first k terms of (I − J_hᵀ)^{-1} = Σ_j (J_hᵀ)^j: k − 1 applications of J_hᵀ at y*, which keep w alone
+///                                                                         (app. optimizing-fixed-point-rnns).
+/// neumann{1} is `one_step` to the bit; neumann{k + 1} is truncated{k} where the last k + 1 iterates are y*. Tends
+/// to `implicit` with k where J_h contracts, and grows with k elsewhere.
 struct neumann {
     int k = 2;
 };
@@ -61,7 +63,7 @@ inline void validate(const adjoint& a) {
 
 namespace detail {
 
-/// Evaluations of a chunk that the way back goes through one by one, from the last on; 1 where it stays at y*.
+/// Evaluations of a chunk that the way back goes through one by one, last to first; 1 where it stays at y*.
 inline index evaluations_back(const adjoint& a) {
     if (std::holds_alternative<unrolled>(a)) return std::numeric_limits<index>::max();
     const auto* t = std::get_if<truncated>(&a);

@@ -120,8 +120,8 @@ void pass_to_chunk_before(F& f, index row) {
     }
 }
 
-/// w = the first k terms of (I − J_hᵀ)⁻¹ (δ + (∂carry_out/∂y)ᵀ c̄) by Horner's rule, of which the last is (J_hᵀ)^{k−1} δ. What
-/// the chunk before receives has k − 1 terms: as in J_h, y_{t−1} is one application away.
+/// w = the first k terms of (I − J_hᵀ)⁻¹ (δ + (∂carry_out/∂y)ᵀ c̄) by Horner's rule, the last being (J_hᵀ)^{k−1} δ.
+/// The chunk before receives the cotangent of its y from k − 1 terms, because y_{t−1} is one application away.
 template <class F>
 void neumann_chunk(F& f, int k, index row, index n, const typename F::scalar* delta, typename F::scalar* w) {
     for (int terms = 1; terms < k; ++terms) {
@@ -135,9 +135,9 @@ void neumann_chunk(F& f, int k, index row, index n, const typename F::scalar* de
     }
 }
 
-/// Back through the last `evaluations` of a chunk, from the value f(y^{ℓ*−1}) to y⁰ = 0 when there are as many. Iterations
-/// are repeated as they were and the iterates kept that are differentiated at; `counts` [tile] says how many each sequence
-/// took.
+/// Back through the last `evaluations` of a chunk, from the value f(y^{ℓ*−1}) to y⁰ = 0 when there are as many.
+/// Iterations are repeated as they were; the iterates that are differentiated at are kept. `counts` [tile] says how
+/// many iterations each sequence took.
 template <class F>
 void unroll_chunk(F& f, index evaluations, index sequences, index row, index n, const typename F::scalar* counts,
                   const typename F::scalar* delta, typename F::scalar* w) {
