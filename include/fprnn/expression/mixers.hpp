@@ -181,6 +181,18 @@ struct contracted {
 };
 }  // namespace make
 
+/// Constants are not found by their argument, as functions are.
+namespace symbols {
+using fprnn::block_diagonal;
+using fprnn::dplr;
+using fprnn::householder;
+using fprnn::kronecker;
+using fprnn::orthogonal;
+using fprnn::published_kronecker;
+using fprnn::published_kronecker_spectral;
+using fprnn::selective_dense;
+}  // namespace symbols
+
 namespace detail {
 template <class F, class E>
 inline constexpr bool makes_mixers = requires(F f, E s) {
