@@ -7,8 +7,9 @@
 #ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
 #include <Eigen/Core>
 
-/// The first `filled` numbers of a register, 0 < filled < its size: rows whose width is no multiple of it end with one. Processors with
-/// masks load and store them at once; through an array every load waits for stores that are shorter than it.
+/// The first `filled` numbers of a register, 0 < filled < its size: rows whose width is no multiple of it end
+/// with one. Processors with masks load and store them at once; through an array every load waits for stores
+/// that are shorter than it.
 namespace fprnn::register_part {
 
 template <class Packet>

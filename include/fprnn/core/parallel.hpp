@@ -18,15 +18,17 @@
 
 namespace fprnn {
 
-/// Threads that share the index range of one parallel loop at a time. Which thread takes which index is not fixed:
-/// work that must give the same bits for any number of threads writes to memory of its own for every index.
+/// Threads that share the index range of one parallel loop at a time. Which thread takes which index is not
+/// fixed: work that must give the same bits for any number of threads writes to memory of its own for every
+/// index.
 ///
-/// fork() waits for the loops of other threads and ends all workers; the next loop starts them again, in the parent and in the child.
-/// Not promised: a fork from inside of a loop, whose child may only call what POSIX allows it, such as execve and _exit.
+/// fork() waits for the loops of other threads and ends all workers; the next loop starts them again, in the
+/// parent and in the child. Not promised: a fork while a loop's body makes or ends a pool, and one from
+/// inside of a loop, whose child may only call what POSIX allows it, such as execve and _exit.
 class thread_pool {
 public:
-    /// `threads` counts the calling thread; 1 starts none. A thread that the system does not start is done without: loops
-    /// do the same work on fewer, and threads() says on how many.
+    /// `threads` counts the calling thread; 1 starts none. A thread that the system does not start is done
+    /// without: loops do the same work on fewer, and threads() says on how many.
     explicit thread_pool(int threads) {
         require(threads >= 1, "thread_pool",
                 [&] { return "threads must be at least 1, got " + std::to_string(threads); });
@@ -55,10 +57,10 @@ public:
     /// Those that there are, the calling one among them: as many as asked for, or fewer.
     int threads() const { return threads_; }
 
-    /// Calls body(i), or body(i, thread), for every i in [0,n), the caller taking part. Threads are numbered from 0 as they
-    /// join the loop, so `thread` is below min(n, threads()). Returns when all are done and rethrows the first exception;
-    /// indices not begun by then are skipped. Loops of several callers run one after the other; a loop inside of a loop
-    /// runs on its own thread alone.
+    /// Calls body(i), or body(i, thread), for every i in [0,n), the caller taking part. Threads are numbered
+    /// from 0 as they join the loop, so `thread` is below min(n, threads()). Returns when all are done and
+    /// rethrows the first exception; indices not begun by then are skipped. Loops of several callers run one
+    /// after the other; a loop inside of a loop runs on its own thread alone.
     template <class Body>
     void for_each(index n, Body&& body) {
         if (n <= 0) return;

@@ -13,10 +13,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <string_view>
 #include <type_traits>
 
-/// Mixers by name: what makes a mixer of what it sees, an expression s. householder<4, "Q">(s) is a mixer whose parameters are
-/// called "Q.…"; householder<4>(s) calls them "Q.…", too. Models take such a function as their argument: fp_mamba(householder<4>).
+/// Mixers by name: what makes a mixer of what it sees, an expression s. householder<4, "Q">(s) is a mixer
+/// whose parameters are called "Q.…"; householder<4>(s) calls them "Q.…", too. Models take such a function as
+/// their argument: fp_mamba(householder<4>).
 namespace fprnn {
 
 namespace detail {
@@ -28,6 +30,9 @@ consteval auto joined_name(const char (&suffix)[N]) {
     return fixed_string(text);
 }
 
+template <auto Name>
+inline constexpr bool is_default_name = std::string_view(Name.c_str()) == "Q";
+
 /// As wide as row K of a mixer's raw numbers.
 template <class M, std::size_t K>
 struct raw_width {
@@ -35,8 +40,9 @@ struct raw_width {
 };
 }  // namespace detail
 
-/// A function from what a mixer sees to the mixer: Maker::make<Name>(s) is a mixer_node. Without a name it is "Q"; `named` is the same
-/// under another, for a second mixer of one kind in one expression: kronecker.named<"P">(s).
+/// A function from what a mixer sees to the mixer: Maker::make<Name>(s) is a mixer_node. Without a name it is
+/// "Q"; `named` is the same under another, for a second mixer of one kind in one expression:
+/// kronecker.named<"P">(s).
 template <class Maker, auto... Name>
 struct mixer_function {
     template <fixed_string Other>
@@ -109,7 +115,8 @@ template <int R, fixed_string Name = "Q", int Scale = 1>
 inline constexpr mixer_function<make::of_directions<dplr_mixer<R, Scale>>, Name> dplr{};
 /// Q = I − K¹ ⊗ K², a contraction: kronecker_mixer.
 inline constexpr mixer_function<make::of_triangles<kronecker_mixer>> kronecker{};
-/// The authors' forms of it: rows normalised (their FP-Mamba), and divided by a power iteration's estimate, too (their FP-RNN).
+/// The authors' forms of it: rows normalised (their FP-Mamba), and divided by a power iteration's estimate,
+/// too (their FP-RNN).
 inline constexpr mixer_function<make::of_triangles<published_kronecker_mixer<false>>> published_kronecker{};
 inline constexpr mixer_function<make::of_triangles<published_kronecker_mixer<true>>> published_kronecker_spectral{};
 /// Q = I − diag(K_1, …), blocks of [K,K], a contraction: block_diagonal_mixer.
@@ -120,13 +127,17 @@ inline constexpr mixer_function<make::dense> selective_dense{};
 /// Q orthogonal, the same for all tokens: orthogonal_mixer.
 inline constexpr mixer_function<make::orthogonal> orthogonal{};
 
-/// A B, B applied first; of mixers and of functions that make them.
+/// A B, B applied first; of mixers and of functions that make them. A product of functions has the name of A,
+/// or that which `named` gives it; the parameters of A and B are "Name.0…" and "Name.1…". A name of B's own
+/// is refused.
 template <class A, class... MapsA, class B, class... MapsB>
 constexpr auto operator*(mixer_node<A, MapsA...>, mixer_node<B, MapsB...>) {
     return mixer_node<product_mixer<A, B>, MapsA..., MapsB...>{};
 }
 template <class A, auto... NameA, class B, auto... NameB>
 constexpr auto operator*(mixer_function<A, NameA...>, mixer_function<B, NameB...>) {
+    static_assert((detail::is_default_name<NameB> && ...),
+                  "A * B: the product is named by A or by (A * B).named<\"P\">; B has no name of its own");
     return mixer_function<make::product<A, B>, NameA...>{};
 }
 
@@ -154,8 +165,8 @@ consteval bool may_contract() {
 }
 }  // namespace detail
 
-/// ‖I − Q‖₂ ≤ Numerator / Denominator < 1, of a mixer or of a function that makes one: contractive<9, 10>(householder<4>). Q has to be
-/// compact, see contractive_mixer.
+/// ‖I − Q‖₂ ≤ Numerator / Denominator < 1, of a mixer or of a function that makes one: contractive<9,
+/// 10>(householder<4>). Q has to be compact, see contractive_mixer.
 template <int Numerator, int Denominator, class M, class... Maps>
 constexpr auto contractive(mixer_node<M, Maps...> Q) {
     if constexpr (detail::may_contract<Numerator, Denominator, M>())

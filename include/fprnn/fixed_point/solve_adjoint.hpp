@@ -120,7 +120,7 @@ void pass_to_chunk_before(F& f, index row) {
     }
 }
 
-/// w = the first k terms of (I − J_hᵀ)⁻¹ (δ + (∂carry_out/∂y)ᵀ c̄) by Horner's rule, the last being (J_hᵀ)^{k−1} δ.
+/// w = the first k terms of (I − J_hᵀ)⁻¹ δ and the first k − 1 of (I − J_hᵀ)⁻¹ (∂carry_out/∂y)ᵀ c̄, by Horner's rule.
 /// The chunk before receives the cotangent of its y from k − 1 terms, because y_{t−1} is one application away.
 template <class F>
 void neumann_chunk(F& f, int k, index row, index n, const typename F::scalar* delta, typename F::scalar* w) {

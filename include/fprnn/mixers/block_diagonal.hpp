@@ -10,11 +10,12 @@
 
 namespace fprnn {
 
-/// Q = I − diag(K_1, …, K_{D/k}), D / k blocks of [k,k], each a psd_factor with one gate: the structure that the authors' code calls
-/// Monarch, which divides by the largest column norm instead of a bound of the largest eigenvalue.
+/// Q = I − diag(K_1, …, K_{D/k}), D / k blocks of [k,k], each a psd_factor with one gate: the structure that
+/// the authors' code calls Monarch, which divides by the largest column norm instead of a bound of the
+/// largest eigenvalue.
 /// Raw: the blocks' upper triangles [D (k + 1) / 2] and gates [D / k]; prepared: the blocks [D k].
-/// Guaranteed: I − Q is symmetric, positive semidefinite, and ‖I − Q‖₂ < 1 for any finite raw numbers. Channels of different blocks are
-/// not mixed.
+/// Guaranteed: I − Q is symmetric, positive semidefinite, and ‖I − Q‖₂ < 1 for any finite raw numbers.
+/// Channels of different blocks are not mixed.
 template <int K>
 struct block_diagonal_mixer {
     static_assert(K >= 1, "block_diagonal<k>: k must be at least 1");
@@ -29,7 +30,7 @@ struct block_diagonal_mixer {
     static std::array<index, 2> raw_sizes(index D) { return {D / K * factor::numbers(K), D / K}; }
     FPRNN_BOTH static constexpr index size(index D) { return D * K; }
     static index scratch(index D) { return D; }
-    static index prepare_scratch(index) { return factor::scratch_back(K); }
+    static index prepare_scratch(index) { return factor::scratch(K); }
 
     template <class Team, class T>
     FPRNN_BOTH static void prepare(index D, const T* const* raw, T* q, T* scratch) {

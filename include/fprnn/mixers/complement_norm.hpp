@@ -12,7 +12,8 @@ namespace mixing {
 template <class T, int R>
 using small_square = small_array<small_array<T, static_cast<std::size_t>(R)>, static_cast<std::size_t>(R)>;
 
-/// A symmetric matrix by Jacobi's rotations: A becomes diagonal, and the columns of V its eigenvectors, orthonormal.
+/// A symmetric matrix by Jacobi's rotations: A becomes diagonal, and the columns of V its eigenvectors,
+/// orthonormal.
 template <class T, int R>
 FPRNN_BOTH void diagonalise(small_square<T, R>& A, small_square<T, R>& V) {
     using math::abs, math::sqrt;
@@ -29,7 +30,10 @@ FPRNN_BOTH void diagonalise(small_square<T, R>& A, small_square<T, R>& V) {
                 rotated = true;
                 // tan φ of the smaller of both angles
                 const T theta = (A[q][q] - A[p][p]) / (T(2) * off);
-                const T t = (theta < T(0) ? T(-1) : T(1)) / (abs(theta) + sqrt(T(1) + theta * theta));
+                constexpr T large = T(1e6);  // where the square may overflow, and 1 + θ² is θ² to rounding of t
+                const T t = abs(theta) > large
+                                ? T(0.5) / theta
+                                : (theta < T(0) ? T(-1) : T(1)) / (abs(theta) + sqrt(T(1) + theta * theta));
                 const T c = T(1) / sqrt(T(1) + t * t), s = t * c;
                 for (std::size_t k = 0; k < size; ++k) {
                     const T a = A[k][p], b = A[k][q];
@@ -50,15 +54,16 @@ FPRNN_BOTH void diagonalise(small_square<T, R>& A, small_square<T, R>& V) {
     }
 }
 
-/// The largest singular value of I − Q = U S Uᵀ and its singular vectors, U left and U right: (I − Q) U right = norm U left.
+/// The largest singular value of I − Q = U S Uᵀ and its singular vectors, U left and U right: (I − Q) U right
+/// = norm U left.
 template <class T, int R>
 struct largest_singular {
     T norm;
     small_array<T, static_cast<std::size_t>(R)> left, right;
 };
 
-/// From R × R numbers alone. With UᵀU = C Cᵀ, the singular values of U S Uᵀ are those of B = Cᵀ S C: for Bz = σ b they belong to
-/// U S C z / σ and U Sᵀ C b / σ.
+/// From R × R numbers alone. With UᵀU = C Cᵀ, the singular values of U S Uᵀ are those of B = Cᵀ S C: for Bz =
+/// σ b they belong to U S C z / σ and U Sᵀ C b / σ.
 template <class M, class Team, class T>
 FPRNN_BOTH largest_singular<T, M::rank> largest_singular_of(index D, const T* q) {
     using math::maximum, math::sqrt;
@@ -115,8 +120,8 @@ FPRNN_BOTH largest_singular<T, M::rank> largest_singular_of(index D, const T* q)
 
 }  // namespace mixing
 
-/// ‖I − Q‖₂ of one token, exactly, from an R × R computation: below 1, an iteration y ↦ Q v + (I − Q) y contracts. q is the prepared
-/// form of M at width D. NaN where q has one.
+/// ‖I − Q‖₂ of one token, exactly, from an R × R computation: below 1, an iteration y ↦ Q v + (I − Q) y
+/// contracts. q is the prepared form of M at width D. NaN where q has one.
 template <compact_mixer M, class T>
 T complement_norm(index D, const T* q) {
     return mixing::largest_singular_of<M, serial_team<T>>(D, q).norm;

@@ -9,11 +9,12 @@
 
 namespace fprnn {
 
-/// I − Q = s (I − Q_M) with s = min(1, ρ / ‖I − Q_M‖₂), ρ = Numerator / Denominator: a compact mixer M made a contraction, which leaves
-/// alone what is one. The norm is exact (complement_norm) and differentiated; where two singular values are the largest, the gradient is
-/// that of one of them.
-/// Raw: those of M; prepared: those of M, then s.
-/// Guaranteed: ‖I − Q‖₂ ≤ ρ < 1 for any finite raw numbers, up to rounding. ‖Q‖₂ ≤ 1 where it holds for M, as Q lies between I and Q_M.
+/// I − Q = s (I − Q_M) with s = min(1, ρ / ‖I − Q_M‖₂), ρ = Numerator / Denominator: a compact mixer M made a
+/// contraction. M is unchanged where ‖I − Q_M‖₂ ≤ ρ. The norm is exact (complement_norm) and differentiated;
+/// where two singular values are the largest, the gradient is that of one of them.
+/// Raw: those of M; prepared: those of M, then s. For a device M::size and M::scratch are FPRNN_BOTH.
+/// Guaranteed: ‖I − Q‖₂ ≤ ρ < 1 for any finite raw numbers, up to rounding. ‖Q‖₂ ≤ 1 where it holds for M, as
+/// Q lies between I and Q_M.
 template <compact_mixer M, int Numerator, int Denominator>
     requires(0 < Numerator && Numerator < Denominator)
 struct contractive_mixer {
@@ -24,8 +25,8 @@ struct contractive_mixer {
         (void)checked_sum(M::size(D), checked_product(2, D, "contractive"), "contractive: prepared numbers");
     }
     static auto raw_sizes(index D) { return M::raw_sizes(D); }
-    static index size(index D) { return M::size(D) + 1; }
-    static index scratch(index D) { return 2 * D + M::scratch(D); }
+    FPRNN_BOTH static constexpr index size(index D) { return M::size(D) + 1; }
+    FPRNN_BOTH static constexpr index scratch(index D) { return 2 * D + M::scratch(D); }
     static index prepare_scratch(index D) { return M::size(D) + 2 * D + M::scratch(D) + mixing::prepare_scratch<M>(D); }
 
     template <class Team, class T>
@@ -33,9 +34,10 @@ struct contractive_mixer {
         mixing::prepare<M, Team>(D, raw, q, scratch);
         mixing::wait<Team>();
         const T norm = mixing::largest_singular_of<M, Team>(D, static_cast<const T*>(q)).norm;
-        Team::once([&] { q[M::size(D)] = norm <= rho<T>() ? T(1) : rho<T>() / norm; });  // NaN stays one
+        Team::once([&] { q[M::size(D)] = norm <= rho<T>() ? T(1) : rho<T>() / norm; });  // NaN stays NaN
     }
-    /// With (I − Q_M) b = σ a for the largest singular value: σ̄ sends −σ̄ a bᵀ to Q_M, which is mix_back_q of v = b and ō = −σ̄ a.
+    /// With (I − Q_M) b = σ a for the largest singular value: σ̄ sends −σ̄ a bᵀ to Q_M, which is mix_back_q
+    /// of v = b and ō = −σ̄ a.
     template <class Team, class T>
     FPRNN_BOTH static void prepare_back(index D, const T* const* raw, const T* q, const T* q_bar, T* const* raw_bar,
                                         T* scratch) {

@@ -7,9 +7,11 @@
 namespace fprnn {
 
 /// Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 applied first.           (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
-/// Raw and prepared as unit_directions has it, and ū_iᵀū_j for j < i, row by row: c = S a is c_i = α_i (a_i − Σ_{j<i} ū_iᵀū_j c_j).
-/// Guaranteed: ‖Q‖₂ ≤ 1 for both scales. Not guaranteed: ‖I − Q‖₂ < 1. It holds for R = 1 and scale 1; the supremum is
-/// 1.15 for R = 2, 1.38 for R = 4 and 1.59 for R = 8, and with scale 2 iterations can enter an orbit of period 2.
+/// Raw and prepared as unit_directions has it, and ū_iᵀū_j for j < i, row by row: c = S a is c_i = α_i (a_i −
+/// Σ_{j<i} ū_iᵀū_j c_j).
+/// Guaranteed: ‖Q‖₂ ≤ 1 for both scales. Not guaranteed: ‖I − Q‖₂ < 1. It holds for R = 1 and scale 1, in
+/// exact arithmetic; the supremum is 1.15 for R = 2, 1.38 for R = 4 and 1.59 for R = 8, and with scale 2
+/// iterations can enter an orbit of period 2.
 template <int R, int Scale = 1>
 struct householder_mixer : unit_directions<householder_mixer<R, Scale>, R, Scale> {
     static_assert(R >= 1, "householder<R>: R must be at least 1");

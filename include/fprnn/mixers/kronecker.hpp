@@ -22,11 +22,14 @@ struct kronecker_sizes {
 };
 
 /// Q = I − K¹ ⊗ K² with K¹ [a,a], K² [b,b] and D = a·b (kronecker_sizes).                        (sec. parametrization-Q-Lambda)
-/// Each factor is a psd_factor: symmetric and positive semidefinite by its Cholesky structure, divided by an upper bound of its
-/// largest eigenvalue, with gates on both sides. Channels are a matrix X [a,b], row by row: (K¹ ⊗ K²) x = K¹ X K².
-/// Raw: the factors' upper triangles [a(a+1)/2 + b(b+1)/2] and their gates [a + b]; prepared: K¹ and K² [a² + b²].
-/// Guaranteed: I − Q is symmetric, positive semidefinite, and ‖I − Q‖₂ = ‖K¹‖₂ ‖K²‖₂ < 1 for any finite raw numbers, so that the
-/// eigenvalues of Q lie in (0,1] and an iteration without a norm in it contracts. I − Q has full rank: there is no compact form.
+/// Each factor is a psd_factor: symmetric and positive semidefinite by its Cholesky structure, divided by an
+/// upper bound of its largest eigenvalue, with gates on both sides. Channels are a matrix X [a,b], row by
+/// row: (K¹ ⊗ K²) x = K¹ X K².
+/// Raw: the factors' upper triangles [a(a+1)/2 + b(b+1)/2] and their gates [a + b]; prepared: K¹ and K² [a² +
+/// b²].
+/// Guaranteed: I − Q is symmetric, positive semidefinite, and ‖I − Q‖₂ = ‖K¹‖₂ ‖K²‖₂ < 1 for any finite raw
+/// numbers, so that the eigenvalues of Q lie in (0,1] and an iteration without a norm in it contracts. I − Q
+/// has full rank: there is no compact form.
 struct kronecker_mixer {
     using sizes = kronecker_sizes;
 
@@ -44,7 +47,7 @@ struct kronecker_mixer {
         return a * a + b * b;
     }
     static index scratch(index D) { return 3 * D; }
-    static index prepare_scratch(index D) { return factor::scratch_back(sizes::of(D).b); }
+    static index prepare_scratch(index D) { return factor::scratch(sizes::of(D).b); }
 
     template <class Team, class T>
     FPRNN_BOTH static void prepare(index D, const T* const* raw, T* q, T* scratch) {
@@ -80,7 +83,8 @@ struct kronecker_mixer {
     /// I − Q is symmetric: v̄ += ō − (I − Q) ō,  w̄ += (I − Q) ō.
     template <class Team, class T>
     FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
-        apply<Team>(D, q, out_bar, scratch, [&](auto lane, index offset, auto Eg) {
+        // Behind the first row of scratch, which mix_back_q overwrites without a wait.
+        apply<Team>(D, q, out_bar, scratch + D, [&](auto lane, index offset, auto Eg) {
             if (v_bar) lane.add(v_bar + offset, lane.load(out_bar + offset) - Eg);
             if (w_bar) lane.add(w_bar + offset, Eg);
         });
@@ -112,7 +116,8 @@ struct kronecker_mixer {
 private:
     using factor = mixing::psd_factor;
 
-    /// store(lane, offset, K¹ X K²) for every row of X, whose first channel is `offset`; `product` [D] is scratch.
+    /// store(lane, offset, K¹ X K²) for every row of X, whose first channel is `offset`; `product` [D] is
+    /// scratch.
     template <class Team, class T, class Store>
     FPRNN_BOTH static void apply(index D, const T* q, const T* X, T* product, const Store& store) {
         const sizes n = sizes::of(D);

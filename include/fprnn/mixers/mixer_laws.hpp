@@ -57,6 +57,9 @@ public:
                 equal("mix_back" + same, bars.second, bars_of_one.second);
                 if (v) equal("mix" + same + ", when out is v", trial_.mix_in_place(*v, w, nan), one.mix(v, w));
             }
+            const auto back = trial_.both_back(v_, w_, nan), back_of_one = one.both_back(v_, w_, nan);
+            for (std::size_t k = 0; k < back.size(); ++k)
+                equal("mix_back and then mix_back_q, without a wait," + same, back[k], back_of_one[k]);
             if (one.m.rank > 0) equal("compact" + same, trial_.compact(), one.compact());
         }
         hold("all threads come to each sum, max and once", team_of_turns::together ? 0 : nan, 0,

@@ -15,7 +15,8 @@
 /// A mixer whose functions run on guarded arrays, for its laws.
 namespace fprnn::detail {
 
-/// A mixer's functions for one width, in double. Which mixer and team they are of is forgotten, so that the laws compile once.
+/// A mixer's functions for one width, in double. Which mixer and team they are of is forgotten, so that the
+/// laws compile once.
 struct mixer_functions {
     std::string team;
     index D, size, scratch, prepare_scratch, rank;  // rank 0: no compact form
@@ -25,6 +26,9 @@ struct mixer_functions {
     void (*mix)(index, const double*, const double*, const double*, double*, double*);
     void (*mix_back)(index, const double*, const double*, double*, double*, double*);
     void (*mix_back_q)(index, const double*, const double*, const double*, const double*, double*, double*);
+    /// mix_back, then mix_back_q, with the same scratch and no wait between them, as layers call them.
+    void (*both_back)(index, const double*, const double*, const double*, const double*, double*, double*, double*,
+                      double*);
     void (*compact)(index, const double*, double*);
 };
 
@@ -65,6 +69,14 @@ mixer_functions functions_of(const std::string& team, index D) {
             [](index d, const double* q, const double* v, const double* w, const double* out_bar, double* q_bar,
                double* scratch) {
                 run_on<Team>([=] { M::template mix_back_q<Team>(d, q, v, w, out_bar, q_bar, scratch); });
+            },
+        .both_back =
+            [](index d, const double* q, const double* v, const double* w, const double* out_bar, double* v_bar,
+               double* w_bar, double* q_bar, double* scratch) {
+                run_on<Team>([=] {
+                    M::template mix_back<Team>(d, q, out_bar, v_bar, w_bar, scratch);
+                    M::template mix_back_q<Team>(d, q, v, w, out_bar, q_bar, scratch);
+                });
             },
         .compact = nullptr};
     if constexpr (compact_mixer<M>) {
@@ -195,6 +207,13 @@ public:
         stays("mix_back_q", q_bar);
         stays("mix_back_q", scratch);
         return q_bar;
+    }
+    /// v̄, w̄ and q̄ of mix_back and mix_back_q, which follows it at once.
+    std::vector<fenced> both_back(const fenced& v, const fenced& w, double in_scratch) {
+        fenced v_bar(m.D), w_bar(m.D), q_bar(m.size), scratch(m.scratch, in_scratch);
+        m.both_back(m.D, q.data(), v.data(), w.data(), out_bar.data(), v_bar.data(), w_bar.data(), q_bar.data(),
+                    scratch.data());
+        return {v_bar, w_bar, q_bar};
     }
     /// Q [D,D], whose column j is Q e_j.
     fenced matrix() {

@@ -9,11 +9,12 @@
 
 namespace fprnn {
 
-/// Q = Π_i (I − 2 v̄_i v̄_iᵀ), i < D, with v̄_i = v_i / ‖v_i‖: D reflections, which make every orthogonal matrix of determinant (−1)^D.
-/// In expressions v is a parameter, so that Q is the same for all tokens: the mixer that is not selective. The authors' code has a
-/// matrix exponential in its place.
+/// Q = Π_i (I − 2 v̄_i v̄_iᵀ), i < D, with v̄_i = v_i / ‖v_i‖: D reflections, which make every orthogonal
+/// matrix of determinant (−1)^D. In expressions v is a parameter, so that Q is the same for all tokens: the
+/// mixer that is not selective. The authors' code has a matrix exponential in its place.
 /// Raw: v [D²]; prepared: v̄ [D²] and 1/‖v_i‖ [D].
-/// Guaranteed: Q is orthogonal where ‖v_i‖ > 1e-5 for all i. ‖I − Q‖₂ ≤ 2, so that an iteration need not contract.
+/// Guaranteed: Q is orthogonal, and its gradient is exact, where ‖v_i‖ > 1e-5 for all i. ‖I − Q‖₂ ≤ 2, so
+/// that an iteration need not contract.
 struct orthogonal_mixer {
     static void check(index D) { (void)checked_product(D + 1, D, "orthogonal: d_inner + 1 times d_inner"); }
     static std::array<index, 1> raw_sizes(index D) { return {D * D}; }

@@ -11,9 +11,11 @@
 
 namespace fprnn {
 
-/// Q = A B, B applied first: the authors' mixture of mixers is a product of several. Raw and prepared: those of A, then those of B.
-/// For a device A::size and B::size are FPRNN_BOTH, as those of the library's own mixers are.
-/// Guaranteed: ‖Q‖₂ ≤ ‖A‖₂ ‖B‖₂. A product of contractions need not be one: ‖I − AB‖₂ ≤ ‖I − A‖₂ + ‖A‖₂ ‖I − B‖₂.
+/// Q = A B, B applied first: the authors' mixture of mixers is a product of several. Raw and prepared: those
+/// of A, then those of B. For a device A::size and B::size are FPRNN_BOTH, as those of the library's own
+/// mixers are.
+/// Guaranteed: ‖Q‖₂ ≤ ‖A‖₂ ‖B‖₂. A product of contractions need not be one: ‖I − AB‖₂ ≤ ‖I − A‖₂ + ‖A‖₂ ‖I −
+/// B‖₂.
 template <class A, class B>
 struct product_mixer {
     static_assert(is_mixer<A> && is_mixer<B>, "product_mixer<A, B>: A and B must satisfy the concept fprnn::mixer");

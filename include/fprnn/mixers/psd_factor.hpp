@@ -5,22 +5,25 @@
 
 #include <limits>
 
-/// A symmetric positive semidefinite matrix of norm below 1, made of the raw numbers of a token: the factor of mixers whose
-/// I − Q (or Q) is dense.
+/// A symmetric positive semidefinite matrix of norm below 1, made of the raw numbers of a token: the factor
+/// of mixers whose I − Q (or Q) is dense.
 namespace fprnn::mixing {
 
-/// K = ρ s sᵀ ⊙ A / μ with A = UᵀU (the Cholesky structure of sec. parametrization-Q-Lambda), U [m,m] upper triangular, row by
-/// row SiLU of its m (m + 1) / 2 raw numbers, s² in (0,1) the gates, and μ = (tr A⁴)^{1/4}, an upper bound of A's largest
-/// eigenvalue that is at most m^{1/4} times as large.
-/// Guaranteed: ‖K‖₂ < max s², in floating point, too (ρ = 1 − 16 (m + 8) ε, less what rounding may add), for any finite raw numbers. K is 0 where
-/// U is. U is scaled by its largest number beforehand, which changes neither K nor its gradient: nothing overflows.
+/// K = ρ s sᵀ ⊙ A / μ with A = UᵀU (the Cholesky structure of sec. parametrization-Q-Lambda). U [m,m] is
+/// upper triangular, row by row SiLU of its m (m + 1) / 2 raw numbers, and s² in (0,1) are the gates. μ = (tr
+/// A⁴)^{1/4} is an upper bound of A's largest eigenvalue that is at most m^{1/4} times as large.
+/// Guaranteed: ‖K‖₂ < max s² for any finite raw numbers, in floating point, too: ρ = 1 − 16 (m + 8) ε is less
+/// than rounding may add. K does not depend on the size of U. So U is divided by its largest number first,
+/// where no value overflows, and K is 0 where that number is below 16 times the smallest normal one. The
+/// gradient grows as 1/‖U‖.
 struct psd_factor {
     /// Raw numbers of U.
     FPRNN_BOTH static constexpr index numbers(index m) { return m * (m + 1) / 2; }
-    static index scratch(index m) { return 3 * m * m + m; }
-    static index scratch_back(index m) { return 4 * m * m + 2 * m; }
+    /// Of prepare and prepare_back.
+    static index scratch(index m) { return 4 * m * m + 2 * m; }
 
-    /// K [m,m]; `gates` [m] are s²'s arguments, s² = σ(gate), or null: s = 1; `gate_step` is 1, or 0 where one gate is for all.
+    /// K [m,m]; `gates` [m] are s²'s arguments, s² = σ(gate), or null: s = 1; `gate_step` is 1, or 0 where
+    /// one gate is for all.
     template <class Team, class T>
     FPRNN_BOTH static void prepare(index m, const T* raw, const T* gates, index gate_step, T* K, T* scratch) {
         T* const U = scratch;
@@ -37,7 +40,8 @@ struct psd_factor {
         }
     }
 
-    /// Adds to raw_bar [numbers(m)] and gates_bar. With P = K̄ + K̄ᵀ, t_i = Σ_j P_ij A_ij s_j and c = ½ Σ_i s_i t_i = ∂L/∂(ρ/μ):
+    /// Adds to raw_bar [numbers(m)] and gates_bar. With P = K̄ + K̄ᵀ, t_i = Σ_j P_ij A_ij s_j and c = ½ Σ_i
+    /// s_i t_i = ∂L/∂(ρ/μ):
     ///
     ///     s̄ = (ρ/μ) t,   Ā + Āᵀ = (ρ/μ) s sᵀ ⊙ P − 2 (ρ/μ) (c/μ⁴) A³,   Ū = U (Ā + Āᵀ)
     ///
@@ -109,7 +113,7 @@ private:
         T inverse;  ///< 1/μ
     };
 
-    /// U, scaled, A, A² and s; all may read them.
+    /// Computes U, divided by its largest number, A, A² and s. All threads may read them afterwards.
     template <class Team, class T>
     FPRNN_BOTH static factors<T> form(index m, const T* raw, const T* gates, index gate_step, T* U, T* A, T* square,
                                       T* s) {
@@ -147,6 +151,7 @@ private:
             for (index i = 1; i < m; ++i) sum += lane.load(square + i * m) * lane.load(square + i * m);
             return small_array{sum};
         })[0];
+        wait<Team>();  // A is overwritten next
         using math::sqrt;
         const T mu = sqrt(sqrt(trace));
         const T inverse = mu == T(0) ? T(0) : T(1) / mu;

@@ -10,13 +10,16 @@
 
 namespace fprnn {
 
-/// The authors' published form of the Kronecker mixer, to reproduce their results: Q = I − 2 K₁ᵀ ⊗ K₂, on X [a,b] (kronecker_sizes)
-/// X − 2 K₁ᵀ X K₂ᵀ. Each factor is K = diag(σ(δ)) K̂, where K̂ is S = T Tᵀ with every row divided by max(‖row‖₂, 1e-5), and T upper
-/// triangular with SiLU of its raw numbers, row by row. With Spectral, which is what their FP-RNN has, K̂ is divided by ρ + 1e-5, too: ρ
-/// is the estimate of the largest eigenvalue by 16 steps of a power iteration from equal numbers, through which the gradient goes.
-/// Raw: the factors' upper triangles [a(a+1)/2 + b(b+1)/2] and gates δ [a + b]; prepared: K₁ and K₂ [a² + b²].
-/// Not guaranteed: ‖Q‖₂ ≤ 1 or ‖I − Q‖₂ < 1, of which the latter reaches 2 √D, and with Spectral bounds the spectral radius alone. It
-/// is kronecker_mixer that has a guarantee. One thread of a team prepares it.
+/// The authors' published form of the Kronecker mixer, to compare with (their ε is 1e-6 for A5 and
+/// arithmetic, 1e-5 elsewhere and here, and their maps are weight-normalised): Q = I − 2 K₁ᵀ ⊗ K₂, on X [a,b]
+/// (kronecker_sizes) X − 2 K₁ᵀ X K₂ᵀ. Each factor is K = diag(σ(δ)) K̂, where K̂ is S = T Tᵀ with every row
+/// divided by max(‖row‖₂, 1e-5), and T upper triangular with SiLU of its raw numbers, row by row. With
+/// Spectral, which is what their FP-RNN has, K̂ is divided by ρ + 1e-5, too: ρ is the estimate of the largest
+/// eigenvalue by 16 steps of a power iteration from equal numbers, through which the gradient goes.
+/// Raw: the factors' upper triangles [a(a+1)/2 + b(b+1)/2] and gates δ [a + b]; prepared: K₁ and K₂ [a² +
+/// b²].
+/// Not guaranteed: ‖Q‖₂ ≤ 1 or ‖I − Q‖₂ < 1, of which the latter reaches 2 √D, and with Spectral bounds the
+/// spectral radius alone. It is kronecker_mixer that has a guarantee. One thread of a team prepares it.
 template <bool Spectral>
 struct published_kronecker_mixer {
     using sizes = kronecker_sizes;
@@ -76,10 +79,11 @@ struct published_kronecker_mixer {
     FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
         const sizes n = sizes::of(D);
         const index a = n.a, b = n.b;
+        T* const product = scratch + D;  // behind the row that mix_back_q overwrites without a wait
         mixing::multiply<Team>(a, b, b, mixing::scalars<T>{out_bar, b, 1}, q + a * a,
-                               [&](auto lane, index i, auto sum) { lane.store(scratch + i * b, sum); });
+                               [&](auto lane, index i, auto sum) { lane.store(product + i * b, sum); });
         mixing::wait<Team>();
-        mixing::multiply<Team>(a, a, b, mixing::scalars<T>{q, a, 1}, scratch, [&](auto lane, index i, auto sum) {
+        mixing::multiply<Team>(a, a, b, mixing::scalars<T>{q, a, 1}, product, [&](auto lane, index i, auto sum) {
             const auto rest = sum + sum;
             if (v_bar) lane.add(v_bar + i * b, lane.load(out_bar + i * b) - rest);
             if (w_bar) lane.add(w_bar + i * b, rest);

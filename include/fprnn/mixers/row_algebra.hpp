@@ -42,8 +42,9 @@ FPRNN_BOTH void wait() {
     Team::once([] {});
 }
 
-/// store(lane, x̄) of unit = x / max(‖x‖, ε) and scale = 1 / max(‖x‖, ε): with ū = bar(lane) and s̄ the cotangents of both,
-/// x̄ = scale (ū − unit (unitᵀū + scale s̄)), and scale ū where ε is the larger, which does not depend on x.
+/// store(lane, x̄) of unit = x / max(‖x‖, ε) and scale = 1 / max(‖x‖, ε): with ū = bar(lane) and s̄ the
+/// cotangents of both, x̄ = scale (ū − unit (unitᵀū + scale s̄)), and scale ū where ε is the larger, which
+/// does not depend on x.
 template <class Team, class T, class Bar, class Store>
 FPRNN_BOTH void through_unit(index D, const T* unit, T scale, T scale_bar, const Bar& bar, const Store& store) {
     const auto u = held<Team>(D, unit);

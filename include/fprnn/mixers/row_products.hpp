@@ -16,8 +16,8 @@ struct scalars {
     FPRNN_BOTH T operator()(index r, index l) const { return data[r * row + l * column]; }
 };
 
-/// Row r of x m for r in [0, rows): store(lane, r, Σ_l x(r, l) m[l,:]). m is [inner, columns], contiguous, columns ≤ D. What other
-/// threads have written of x or m needs a wait before it.
+/// Row r of x m for r in [0, rows): store(lane, r, Σ_l x(r, l) m[l,:]). m is [inner, columns], contiguous,
+/// columns ≤ D. What other threads have written of x or m needs a wait before it.
 template <class Team, class T, class Store>
 FPRNN_BOTH void multiply(index rows, index inner, index columns, const scalars<T>& x, const T* m, const Store& store) {
     Team::each(columns, [&](auto lane) {

@@ -10,9 +10,10 @@
 
 namespace fprnn {
 
-/// Q = K, a psd_factor of all D channels without gates: the dense reference, for D ≤ 256. It is Q itself that is given, not I − Q.
-/// The authors' code divides by 32 steps of a power iteration instead of an upper bound.
-/// Raw: the upper triangle [D (D + 1) / 2]; prepared: K [D²]. To prepare a token takes O(D³), to mix it O(D²).
+/// Q = K, a psd_factor of all D channels without gates: the dense reference, for D ≤ 256. It is Q itself that
+/// is given, not I − Q. The authors' code divides by 32 steps of a power iteration instead of an upper bound.
+/// Raw: the upper triangle [D (D + 1) / 2]; prepared: K [D²]. To prepare a token takes O(D³), to mix it
+/// O(D²).
 /// Guaranteed: Q is symmetric, 0 ≤ Q < I, and ‖I − Q‖₂ ≤ 1, which a singular K reaches.
 struct selective_dense_mixer {
     static constexpr index most = 256;
@@ -24,7 +25,7 @@ struct selective_dense_mixer {
     static std::array<index, 1> raw_sizes(index D) { return {factor::numbers(D)}; }
     FPRNN_BOTH static constexpr index size(index D) { return D * D; }
     static index scratch(index D) { return D; }
-    static index prepare_scratch(index D) { return factor::scratch_back(D); }
+    static index prepare_scratch(index D) { return factor::scratch(D); }
 
     template <class Team, class T>
     FPRNN_BOTH static void prepare(index D, const T* const* raw, T* q, T* scratch) {

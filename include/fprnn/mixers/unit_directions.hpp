@@ -13,11 +13,12 @@
 
 namespace fprnn {
 
-/// Mixers I − Q = U S Uᵀ with R directions ū_i = SiLU(u_i) / ‖SiLU(u_i)‖, the columns of U, and α_i = Scale · σ(a_i).
+/// Mixers I − Q = U S Uᵀ with R directions ū_i = SiLU(u_i) / ‖SiLU(u_i)‖, the columns of U, and α_i = Scale ·
+/// σ(a_i).
 ///                                                                   (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
-/// Raw: u [R·D] and a [R]; prepared: ū [R·D], then `few`: α [R], 1/‖SiLU(u_i)‖ [R] for the adjoint, and what S takes beside α. Scale
-/// 1 is the paper's, 2 the authors' code's. With e = v − w, out = v − U c where c = S Uᵀe, so that a row is read twice, whatever R is.
-/// Self has
+/// Raw: u [R·D] and a [R]; prepared: ū [R·D], then `few`: α [R], 1/‖SiLU(u_i)‖ [R] for the adjoint, and what
+/// S takes beside α. Scale 1 is the paper's, 2 the authors' code's. With e = v − w, out = v − U c where c = S
+/// Uᵀe, so that a row is read twice, whatever R is. Self has
 ///
 ///     S(few, a) → S a,   S_back(few, b) → Sᵀ b,   few_back(few, a, b, few_bar): adds −∂(bᵀ S a)
 ///     direction_bar(lane, D, q, q_bar, i)   ū_i's cotangent, what S's own numbers send included

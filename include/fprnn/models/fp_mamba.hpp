@@ -5,8 +5,9 @@
 /// Blocks [B,T,d_in] → [B,T,d_in], pre-norm and residual. Names are those of the parameters.
 namespace fprnn::models {
 
-/// FP-Mamba with the given mixer: householder<4>, dplr<2>, kronecker, … of fprnn/expression/mixers.hpp, or a function of one's own
-/// from what Q sees to Q.                                   (eq. fp-mamba-iteration, app. fixed-point-mamba-parametrization)
+/// FP-Mamba with the given mixer: householder<4>, dplr<2>, kronecker and others of fprnn/expression/mixers.hpp,
+/// or a function of one's own from what Q sees to Q.
+///                                          (eq. fp-mamba-iteration, app. fixed-point-mamba-parametrization)
 ///
 ///     H_t = λ_t ⊙ H_{t−1} + b̄_t (Δ_t ⊙ x̃_t)ᵀ,   x̃_t = Q_t x_t + (I − Q_t) y_t^{ℓ−1}
 ///     y_t = LayerNorm(c̄_tᵀ H_t + D ⊙ x̃_t)

@@ -8,8 +8,8 @@ namespace fprnn::models {
 ///
 ///     h_t = λ_t ⊙ h_{t−1} + (1 − λ_t) ⊙ (Q_t (b_t ⊙ x_t) + (I − Q_t) h_t^{ℓ−1})
 ///
-/// with b = SiLU(W_b x), λ = σ(W_λ x + bias), Q seeing x_t and h_{t−1}^{ℓ−1}; read out as c(x_t, h_{t−1}) ⊙ h_t, gated and
-/// normalised, as the authors' code does.
+/// with b = SiLU(W_b x), λ = σ(W_λ x + bias), Q seeing x_t and h_{t−1}^{ℓ−1}; read out as c(x_t, h_{t−1}) ⊙
+/// h_t, gated and normalised, as the authors' code does.
 template <class Mixer>
 auto fp_rnn(Mixer mixer) {
     using namespace symbols;
