@@ -7,7 +7,7 @@
 
 namespace fprnn {
 
-/// Whether prepare and prepare_back of M take scratch, so many numbers.
+/// Whether prepare and prepare_back of M take scratch.
 template <class M>
 concept prepares_in_scratch = requires(index D) {
     { M::prepare_scratch(D) } -> std::convertible_to<index>;
