@@ -100,7 +100,7 @@ TEST_CASE("files: a file that is written anew keeps its permissions, whatever th
     const scratch_folder folder;
     const auto path = folder.path / "a.txt";
     fprnn::write_file(path, "before");
-    for (const mode_t mode : {0600, 0640, 0666, 0755, 0400}) {
+    for (const mode_t mode : {0600u, 0640u, 0666u, 0755u, 0400u}) {
         CAPTURE(mode);
         REQUIRE(::chmod(path.c_str(), mode) == 0);
         fprnn::write_file(path, "after");

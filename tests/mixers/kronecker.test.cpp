@@ -90,9 +90,11 @@ TEST_CASE("kronecker: raw numbers of zero are the identity, with a finite gradie
     kronecker_mixer::prepare<fprnn::pack_team<double>, double>(D, raw, q.data(), scratch.data());
     kronecker_mixer::mix<fprnn::pack_team<double>, double>(D, q.data(), v.data(), nullptr, out.data(), scratch.data());
     CHECK(checks::same_bits(out, v));
+    const auto q_bar = checks::random<double>(q.shape(), 2);
     tensor<double> k_bar(k.shape()), gates_bar(gates.shape());
     double* bars[] = {k_bar.data(), gates_bar.data()};
-    kronecker_mixer::prepare_back<fprnn::pack_team<double>, double>(D, raw, q.data(), v.data(), bars, scratch.data());
+    kronecker_mixer::prepare_back<fprnn::pack_team<double>, double>(D, raw, q.data(), q_bar.data(), bars,
+                                                                    scratch.data());
     for (const double x : k_bar) CHECK(std::isfinite(x));
     for (const double x : gates_bar) CHECK(std::isfinite(x));
 }
