@@ -8,6 +8,7 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <limits>
 #include <stdexcept>
 #include <type_traits>
 
@@ -285,6 +286,24 @@ struct looks_at_the_last_channel : right {
         Team::each(D, [&](auto lane) { lane.store(out, lane.load(out) + decltype(lane.load(out))(zero)); });
     }
 };
+/// Reads a row of scratch until its end, which its mix_back_q overwrites at once.
+struct leaves_a_row_to_others : right {
+    static index scratch(index D) { return right::scratch(D) + D; }
+    template <class Team, class T>
+    static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
+        right::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch + D);
+        Team::each(D, [&](auto lane) { lane.store(scratch, lane.load(out_bar)); });
+        Team::once([] {});
+        const T zero = scratch[D - 1] - scratch[D - 1];
+        if (v_bar) Team::each(D, [&](auto lane) { lane.add(v_bar, decltype(lane.load(out_bar))(zero)); });
+    }
+    template <class Team, class T>
+    static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar, T* scratch) {
+        constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+        Team::each(D, [&](auto lane) { lane.store(scratch, decltype(lane.load(out_bar))(nan)); });
+        right::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch + D);
+    }
+};
 struct waits_for_nobody : right {
     template <class Team, class T>
     static void prepare(index D, const T* const* raw, T* q) {
@@ -310,7 +329,9 @@ struct throws_on_a_thread : right {
 
 TEST_CASE("check_mixer: a mixer has to share its channels among the threads of a team, as a GPU does") {
     const auto verdict = check_mixer<ignores_its_team>();
-    REQUIRE(laws(verdict) == names{"mix_back gives on several threads what it gives on one"});
+    const std::string both =
+        "mix_back and then mix_back_q, without a wait, gives on several threads what it gives on one";
+    REQUIRE(laws(verdict) == names{"mix_back gives on several threads what it gives on one", both});
     CHECK(verdict.broken[0].team == "3 threads");
     CHECK(verdict.broken[0].width == 2);
     CHECK(check_mixer<ignores_its_team>({.several_threads = false}).ok());
@@ -318,6 +339,7 @@ TEST_CASE("check_mixer: a mixer has to share its channels among the threads of a
           names{"mix gives on several threads what it gives on one",
                 "mix gives on several threads what it gives on one, when out is v"});
     CHECK(check_mixer<looks_at_the_last_channel<true>>().ok());
+    CHECK(laws(check_mixer<leaves_a_row_to_others>()) == names{both});
     CHECK(laws(check_mixer<waits_for_nobody>()) == names{"all threads come to each sum, max and once"});
     const auto asks = check_mixer<asks_for_too_many_channels>();
     REQUIRE(laws(asks) == names{"a team is asked for at most D channels at a time"});
