@@ -62,6 +62,7 @@ if(FPRNN_SANITIZE MATCHES "thread")
     # layer.test.cpp has a chain before its scan and one behind it.
     list(REMOVE_ITEM folders models paper program)
     list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|failures|graph|laws|layer_float|scan_chains|token)\\.test\\.cpp$")
+    list(FILTER sources_fixed_point EXCLUDE REGEX "/(adjoint|poisoned)\\.test\\.cpp$")
 endif()
 
 if(NOT FPRNN_CUDA)
