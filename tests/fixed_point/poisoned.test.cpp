@@ -135,7 +135,7 @@ void check_poisoned(int seeds) {
                 (sol.status[s] == status::converged ? converged : others) += 1;
                 if (sol.status[s] != status::converged) continue;
                 const double off = residual(sol.value, fy, b);
-                CHECK(off < 0.01);
+                CHECK(off < 2e-4);  // one evaluation after the one that was measured: 8.4e-5
             }
         }
     }

@@ -115,4 +115,9 @@ TEST_CASE("kronecker: NaN in a raw number is NaN in the output") {
     }
 }
 
+TEST_CASE("kronecker: more numbers than 64 bits can count are refused before anything is made of them") {
+    CHECK_THROWS_AS(kronecker_mixer::check(std::numeric_limits<index>::max() / 2), fprnn::argument_error);
+    kronecker_mixer::check(1 << 20);
+}
+
 }  // namespace

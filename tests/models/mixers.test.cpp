@@ -9,6 +9,24 @@ TEST_CASE("models: every gradient of FP-RNN with a Kronecker mixer is that of ce
     check_block_gradients(fprnn::models::fp_rnn(fprnn::kronecker), {.d_in = 5, .d_inner = 6}, 2, 6, 0.2);
 }
 
+/// I − Q has full rank, so that R + 1 applications do not bound GMRES; the figures stand in docs/decisions/0020-mixers.md.
+TEST_CASE("models: the adjoint of a token with a Kronecker mixer takes a few applications, and no restart of GMRES") {
+    const fprnn::layer l(fprnn::models::fp_rnn(fprnn::kronecker), {.length = 1, .tolerance = 1e-10, .ell_max = 1000},
+                         fprnn::implicit{.tolerance = 1e-10});
+    int most = 0;
+    for (const fprnn::index D : {64, 256})
+        for (const double times : {1.0, 3.0}) {
+            auto theta = fprnn::init<double>(l, {.d_in = 16, .d_inner = D}, fprnn::seed{1});
+            for (double& w : theta) w *= times;
+            const auto x = fprnn::testing::normal({16, 8, 16}, 1), y_bar = fprnn::testing::normal({16, 8, 16}, 2);
+            const auto got = fprnn::testing::differentiate(l, theta, x, y_bar, fprnn::eigen{2});
+            REQUIRE(got.adjoint.all_converged());
+            most = std::max(most, *std::max_element(got.adjoint.iterations.begin(), got.adjoint.iterations.end()));
+        }
+    MESSAGE("at most " << most << " applications to 1e-10");
+    CHECK(most < fprnn::engine::krylov_space);
+}
+
 TEST_CASE("models: every gradient of FP-Mamba with a contractive DPLR mixer is that of central differences") {
     check_block_gradients(fprnn::models::fp_mamba(fprnn::contractive<9, 10>(fprnn::dplr<2>)),
                           {.d_in = 4, .d_inner = 5, .d_state = 3}, 2, 6, 0.1, 0.5);

@@ -40,20 +40,13 @@ struct orthogonal_mixer {
     FPRNN_BOTH static void mix(index D, const T* q, const T* v, const T* w, T* out, T* scratch) {
         mixing::difference<Team>(D, v, w, w, scratch);
         for (index i = 0; i < D; ++i) mixing::reflect<Team>(D, q + i * D, T(2), scratch, scratch);
-        Team::each(D, [&](auto lane) {
-            auto x = lane.load(scratch);
-            if (w) x += lane.load(w);
-            lane.store(out, x);
-        });
+        mixing::add_rest<Team>(D, static_cast<const T*>(scratch), w, out);
     }
     template <class Team, class T>
     FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
         Team::each(D, [&](auto lane) { lane.store(scratch, lane.load(out_bar)); });
         for (index i = D - 1; i >= 0; --i) mixing::reflect<Team>(D, q + i * D, T(2), scratch, scratch);
-        Team::each(D, [&](auto lane) {
-            if (v_bar) lane.add(v_bar, lane.load(scratch));
-            if (w_bar) lane.add(w_bar, lane.load(out_bar) - lane.load(scratch));
-        });
+        mixing::add_bars<Team>(D, static_cast<const T*>(scratch), out_bar, v_bar, w_bar);
     }
     /// As householder_mixer's, with α = 2: d_{i−1} = d_i − 2 (v̄ᵀd_i) v̄ and v̄ᵀd_{i−1} = −v̄ᵀd_i.
     template <class Team, class T>

@@ -62,11 +62,7 @@ struct product_mixer {
         mixing::wait<Team>();
         A::template mix<Team, T>(D, q, d, nullptr, d, rest);
         mixing::wait<Team>();
-        Team::each(D, [&](auto lane) {
-            auto x = lane.load(d);
-            if (w) x += lane.load(w);
-            lane.store(out, x);
-        });
+        mixing::add_rest<Team>(D, static_cast<const T*>(d), w, out);
     }
     template <class Team, class T>
     FPRNN_BOTH static void mix_back(index D, const T* q, const T* out_bar, T* v_bar, T* w_bar, T* scratch) {
@@ -78,10 +74,7 @@ struct product_mixer {
         mixing::wait<Team>();
         B::template mix_back<Team, T>(D, q + A::size(D), g, bar, nullptr, rest);
         mixing::wait<Team>();
-        Team::each(D, [&](auto lane) {
-            if (v_bar) lane.add(v_bar, lane.load(bar));
-            if (w_bar) lane.add(w_bar, lane.load(out_bar) - lane.load(bar));
-        });
+        mixing::add_bars<Team>(D, static_cast<const T*>(bar), out_bar, v_bar, w_bar);
     }
     template <class Team, class T>
     FPRNN_BOTH static void mix_back_q(index D, const T* q, const T* v, const T* w, const T* out_bar, T* q_bar,

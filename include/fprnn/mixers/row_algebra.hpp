@@ -36,6 +36,25 @@ FPRNN_BOTH T reflect(index D, const T* unit, T alpha, const From& from, To& to) 
     return a;
 }
 
+/// out = d + w, of which w may be null.
+template <class Team, class T>
+FPRNN_BOTH void add_rest(index D, const T* d, const T* w, T* out) {
+    Team::each(D, [&](auto lane) {
+        auto x = lane.load(d);
+        if (w) x += lane.load(w);
+        lane.store(out, x);
+    });
+}
+
+/// v̄ += g and w̄ += ō − g with g = Qᵀō; v̄ and w̄ may be null.
+template <class Team, class T>
+FPRNN_BOTH void add_bars(index D, const T* g, const T* out_bar, T* v_bar, T* w_bar) {
+    Team::each(D, [&](auto lane) {
+        if (v_bar) lane.add(v_bar, lane.load(g));
+        if (w_bar) lane.add(w_bar, lane.load(out_bar) - lane.load(g));
+    });
+}
+
 /// Waits for what other threads of the team have written.
 template <class Team>
 FPRNN_BOTH void wait() {

@@ -10,13 +10,6 @@ namespace fprnn {
 struct l2_normalise_function {
     static constexpr double epsilon = 1e-5;
 
-    template <class Team, class T, class X>
-    FPRNN_BOTH static T sum_of_squares(index D, const X& x) {
-        return Team::template sum<1>(D, [&](auto lane) {
-            const auto v = x(lane);
-            return small_array{v * v};
-        })[0];
-    }
     /// Calls go_on(x, ‖x‖, ∂x) for the row's x(lane), or a multiple of them.
     template <class Team, class T, class Row, class GoOn>
     FPRNN_BOTH static void measure(index D, const Row& row, const GoOn& go_on) {
@@ -24,11 +17,11 @@ struct l2_normalise_function {
         using range = kernel::squares<T>;
         const auto plain = [&](auto lane) { return lane.load(row); };
         const auto scaled = [&](auto lane) { return lane.load(row) * decltype(lane.load(row))(range::scale); };
-        const T squares = sum_of_squares<Team, T>(D, plain);
+        const T squares = range::template sum<Team>(D, plain);
         if (range::in_range(squares))
             go_on(plain, sqrt(squares), T(1));
         else
-            go_on(scaled, sqrt(sum_of_squares<Team, T>(D, scaled)), range::scale);
+            go_on(scaled, sqrt(range::template sum<Team>(D, scaled)), range::scale);
     }
 
     /// y may be x, which may be held. Returns the scale, 1 / max(‖x‖, ε).

@@ -20,11 +20,8 @@ struct layer_norm_function {
     template <class Team, class T, class X>
     FPRNN_BOTH static statistics<T> sums(index D, const X& x) {
         const T mean = Team::template sum<1>(D, [&](auto lane) { return small_array{x(lane)}; })[0] / static_cast<T>(D);
-        const T squares = Team::template sum<1>(D, [&](auto lane) {
-            const auto v = x(lane) - decltype(x(lane))(mean);
-            return small_array{v * v};
-        })[0];
-        return {mean, squares};
+        return {mean, kernel::squares<T>::template sum<Team>(
+                          D, [&](auto lane) { return x(lane) - decltype(x(lane))(mean); })};
     }
     /// Calls go_on(x, mean x, 1/σ(x), ∂x · 1/σ(x)) for the row's x(lane), or a multiple of them.
     template <class Team, class T, class Row, class GoOn>

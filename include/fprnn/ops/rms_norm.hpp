@@ -12,13 +12,6 @@ struct rms_norm_function {
     static constexpr bool has_bias = false;
     static constexpr bool centred = false;  ///< the mean is subtracted
 
-    template <class Team, class T, class X>
-    FPRNN_BOTH static T sum_of_squares(index D, const X& x) {
-        return Team::template sum<1>(D, [&](auto lane) {
-            const auto v = x(lane);
-            return small_array{v * v};
-        })[0];
-    }
     /// Calls go_on(x, 1/σ(x), ∂x · 1/σ(x)) for the row's x(lane), or a multiple of them.
     template <class Team, class T, class Row, class GoOn>
     FPRNN_BOTH static void measure(index D, const Row& row, const GoOn& go_on) {
@@ -26,12 +19,12 @@ struct rms_norm_function {
         using range = kernel::squares<T>;
         const auto plain = [&](auto lane) { return lane.load(row); };
         const auto scaled = [&](auto lane) { return lane.load(row) * decltype(lane.load(row))(range::scale); };
-        const T squares = sum_of_squares<Team, T>(D, plain);
+        const T squares = range::template sum<Team>(D, plain);
         if (range::in_range(squares)) {
             const T r = T(1) / sqrt(squares / static_cast<T>(D) + T(epsilon));
             go_on(plain, r, r);
         } else {
-            const T r = T(1) / sqrt(sum_of_squares<Team, T>(D, scaled) / static_cast<T>(D));
+            const T r = T(1) / sqrt(range::template sum<Team>(D, scaled) / static_cast<T>(D));
             go_on(scaled, r, r * range::scale);
         }
     }

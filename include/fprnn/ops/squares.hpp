@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/core/host_device.hpp>
+#include <fprnn/backend/reference.hpp>
 
 #include <limits>
 
@@ -17,6 +17,15 @@ struct squares {
     static constexpr T most = std::numeric_limits<T>::max() / T(256);  ///< 1/most is a normal number
 
     FPRNN_BOTH static bool in_range(T sum) { return sum <= most; }
+
+    /// Σ x², where x(lane) is a row.
+    template <class Team, class X>
+    FPRNN_BOTH static T sum(index D, const X& x) {
+        return Team::template sum<1>(D, [&](auto lane) {
+            const auto v = x(lane);
+            return small_array{v * v};
+        })[0];
+    }
 };
 
 }  // namespace fprnn::kernel
