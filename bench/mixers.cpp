@@ -185,17 +185,23 @@ void kronecker_vjp(benchmark::State& state) { kronecker<part::vjp>(state); }
 void kronecker_prepare(benchmark::State& state) { kronecker<part::prepare>(state); }
 void kronecker_prepare_back(benchmark::State& state) { kronecker<part::prepare_back>(state); }
 
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 1)->Args({2, 16384, 512})->Args({1, 64, 256}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 2)->Args({2, 16384, 512})->Args({1, 64, 256}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 4)->Args({2, 16384, 512})->Args({1, 64, 256}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 1)->Args({2, 16384, 512}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 4)->Args({2, 16384, 512}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 1)->Args({2, 16384, 512}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 4)->Args({2, 16384, 512})->Args({1, 64, 256}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_vjp, 4)->Args({2, 16384, 512}));
 FPRNN_MEASURE(
-    BENCHMARK(kronecker_apply)->Args({1, 4096, 64})->Args({1, 4096, 256})->Args({1, 4096, 512})->Args({1, 1024, 1024}));
-FPRNN_MEASURE(BENCHMARK(kronecker_vjp)->Args({1, 4096, 64})->Args({1, 4096, 512}));
+    BENCHMARK_TEMPLATE(householder_apply, 1)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(
+    BENCHMARK_TEMPLATE(householder_apply, 2)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(
+    BENCHMARK_TEMPLATE(householder_apply, 4)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 1)->Args({2, 16384, 512})->Args({1, 16384, 512}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 4)->Args({2, 16384, 512})->Args({1, 16384, 512}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 1)->Args({2, 16384, 512})->Args({1, 16384, 512}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 4)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_vjp, 4)->Args({2, 16384, 512})->Args({1, 16384, 512}));
+FPRNN_MEASURE(BENCHMARK(kronecker_apply)
+                  ->Args({1, 4096, 64})
+                  ->Args({1, 4096, 256})
+                  ->Args({1, 16384, 512})
+                  ->Args({1, 1024, 1024}));
+FPRNN_MEASURE(BENCHMARK(kronecker_vjp)->Args({1, 4096, 64})->Args({1, 16384, 512}));
 FPRNN_MEASURE(BENCHMARK(kronecker_prepare)->Args({1, 4096, 64})->Args({1, 4096, 512}));
 FPRNN_MEASURE(BENCHMARK(kronecker_prepare_back)->Args({1, 4096, 64})->Args({1, 4096, 512}));
 
