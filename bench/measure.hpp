@@ -37,8 +37,8 @@ struct yardstick {
     std::function<void()> run;
 };
 
-/// a = b + s c over arrays of n floats each: 3 n · 4 bytes, the streams that a program has to move, as for the kernels.
-inline yardstick triad(eigen backend, index n) {
+/// a = b + s c over arrays of n floats each, `repeats` times: 3 n · 4 bytes, the streams that a program has to move, as for the kernels.
+inline yardstick triad(eigen backend, index n, int repeats = 1) {
     struct arrays {
         fprnn::tensor<float> a, b, c;
     };
@@ -46,15 +46,18 @@ inline yardstick triad(eigen backend, index n) {
         arrays{fprnn::tensor<float>({n}), fprnn::tensor<float>({n}), fprnn::tensor<float>({n})});
     x->b.fill(1);
     x->c.fill(2);
-    return {"triad", 12.0 * static_cast<double>(n), [=]() mutable {
+    return {"triad", 12.0 * static_cast<double>(n) * repeats, [=]() mutable {
                 constexpr index block = 1 << 16;
                 backend.for_each((n + block - 1) / block, [&](index i) {
                     const index from = i * block, length = std::min(block, n - from);
                     const float *b = x->b.data() + from, *c = x->c.data() + from;
                     float* a = x->a.data() + from;
-                    eigen::team<float>::each(length, [&](auto lane) {
-                        lane.store(a, lane.load(b) + decltype(lane.load(b))(3.0f) * lane.load(c));
-                    });
+                    for (int k = 0; k < repeats; ++k) {
+                        eigen::team<float>::each(length, [&](auto lane) {
+                            lane.store(a, lane.load(b) + decltype(lane.load(b))(3.0f) * lane.load(c));
+                        });
+                        benchmark::ClobberMemory();
+                    }
                 });
             }};
 }

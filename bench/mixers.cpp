@@ -7,6 +7,7 @@
 #include <fprnn/mixers/dplr.hpp>
 #include <fprnn/mixers/householder.hpp>
 #include <fprnn/mixers/kronecker.hpp>
+#include <fprnn/program/rules.hpp>
 
 namespace {
 
@@ -17,12 +18,16 @@ using fprnn::tensor;
 template <class M>
 struct data {
     using team = eigen::team<float>;
+    using mix_body = fprnn::body::mix<M, float>;  // what layers call
+    using back_body = fprnn::body::mix_back<M, float>;
     static constexpr index block = 64;
     static constexpr index line = 16;  // numbers: layers begin every row of q on a cache line, too
 
     index rows, D;
     tensor<float> raw0, raw1, q, v, w, out, out_bar, v_bar, w_bar, q_bar, raw0_bar, raw1_bar;
     eigen backend;
+    tensor<float> scratch;  ///< [threads]
+    int repeats = 1;        ///< of every block of rows
 
     data(index tokens, index channels, int threads)
         : rows(tokens),
@@ -39,7 +44,8 @@ struct data {
           q_bar(q.shape()),
           raw0_bar(raw0.shape()),
           raw1_bar(raw1.shape()),
-          backend(threads) {
+          backend(threads),
+          scratch({threads, std::max(M::scratch(D), fprnn::mixing::prepare_scratch<M>(D)) + line}) {
         std::uint64_t stream = 0;
         for (tensor<float>* x : {&v, &w, &out_bar, &raw0, &raw1}) {
             const fprnn::random_stream random(fprnn::seed{1}, stream++);
@@ -47,11 +53,12 @@ struct data {
         }
         prepare();
     }
+    static fprnn::strided<float> rows_of(tensor<float>& x) { return {x.data(), x.shape()[1]}; }
     template <class Body>
     void for_each_row(Body&& body) {
-        backend.for_each((rows + block - 1) / block, [&](index i) {
-            tensor<float> scratch({std::max(M::scratch(D), fprnn::mixing::prepare_scratch<M>(D)) + 1});
-            for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r, scratch.data());
+        backend.for_each((rows + block - 1) / block, [&](index i, index thread) {
+            for (int k = 0; k < repeats; ++k)
+                for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r, &scratch(thread, 0));
         });
     }
     void prepare() {
@@ -69,13 +76,21 @@ struct data {
     }
     void apply() {
         for_each_row([&](index r, float* scratch) {
-            M::template mix<team, float>(D, &q(r, 0), &v(r, 0), &w(r, 0), &out(r, 0), scratch);
+            mix_body{D, rows_of(q), rows_of(v), rows_of(w), rows_of(out), {scratch, 0}}.template row<team>(r, 0);
         });
     }
     void vjp() {
         for_each_row([&](index r, float* scratch) {
-            M::template mix_back<team, float>(D, &q(r, 0), &out_bar(r, 0), &v_bar(r, 0), &w_bar(r, 0), scratch);
-            M::template mix_back_q<team, float>(D, &q(r, 0), &v(r, 0), &w(r, 0), &out_bar(r, 0), &q_bar(r, 0), scratch);
+            back_body{D,
+                      rows_of(q),
+                      rows_of(v),
+                      rows_of(w),
+                      rows_of(out_bar),
+                      {rows_of(v_bar)},
+                      {rows_of(w_bar)},
+                      {rows_of(q_bar)},
+                      {scratch, 0}}
+                .template row<team>(r, 0);
         });
     }
     /// Of the first and the last row: what the reference computes in double.
@@ -109,7 +124,7 @@ bool begin(benchmark::State& state, data<M>& d) {
 }
 std::string shape_of(index rows, index D) { return "[" + std::to_string(rows) + "," + std::to_string(D) + "] "; }
 
-/// Mixers of R directions: bytes that have to be moved, of triad beyond the caches, flops of sgemm within them.
+/// Mixers of R directions: bytes that have to be moved, of triad beyond the first cache, and flops of sgemm within it.
 template <class M, bool Back>
 void of_directions(benchmark::State& state) {
     constexpr int R = M::rank;
@@ -119,17 +134,18 @@ void of_directions(benchmark::State& state) {
     const std::string shape = shape_of(rows, D) + "R = " + std::to_string(R) + ": ";
     const auto run = [&] { Back ? d.vjp() : d.apply(); };
     const double numbers = static_cast<double>(rows * D);
-    if (rows * D * (R + 3) * 4 < (1 << 20))
-        bench::against(state, bench::sgemm(d.backend, 1), 16 * (Back ? 12 * R : 4 * R) * numbers,
-                       shape + (Back ? "12 R" : "4 R") + " flops a channel, in the caches", [&] {
-                           for (int i = 0; i < 16; ++i) run();
-                       });
-    else if (Back)
-        bench::against(state, bench::triad(d.backend, rows * D), 4 * (3 * R + 7) * numbers,
-                       shape + "(3 R + 7) 4 bytes a channel (Q, v, w, out's in; three cotangents in and out)", run);
+    const double bytes = 4 * (Back ? 3 * R + 7 : R + 3) * numbers;
+    const std::string moved = Back ? "(3 R + 7) 4 bytes a channel (Q, v, w, out's in; three cotangents in and out)"
+                                   : "(R + 3) 4 bytes a channel (Q, v, w in; out)";
+    if (rows > data<M>::block)
+        return bench::against(state, bench::triad(d.backend, rows * D), bytes, shape + moved, run);
+    d.repeats = static_cast<int>(1e7 / numbers);
+    if (bytes > 32 * 1024)
+        bench::against(state, bench::triad(d.backend, static_cast<index>(bytes / 12), d.repeats), d.repeats * bytes,
+                       shape + "in the second cache, " + moved, run);
     else
-        bench::against(state, bench::triad(d.backend, rows * D), 4 * (R + 3) * numbers,
-                       shape + "(R + 3) 4 bytes a channel (Q, v, w in; out)", run);
+        bench::against(state, bench::sgemm(d.backend, 1), d.repeats * (Back ? 12 * R : 4 * R) * numbers,
+                       shape + "in the first cache, " + (Back ? "12 R" : "4 R") + " flops a channel", run);
 }
 
 enum class part { apply, vjp, prepare, prepare_back };
@@ -146,12 +162,14 @@ void kronecker(benchmark::State& state) {
     const double product = 2.0 * static_cast<double>(rows * D * (a + b));
     const double cubes = 2.0 * static_cast<double>(rows * (a * a * a + b * b * b));
     const auto best = bench::sgemm(d.backend);
+    d.repeats = rows <= data<M>::block ? 100 : 1;  // in the second cache
+    const double all = d.repeats * product;
     switch (Part) {
         case part::apply:
-            return bench::against(state, best, product, shape_of(rows, D) + "2 (a + b) flops a channel",
+            return bench::against(state, best, all, shape_of(rows, D) + "2 (a + b) flops a channel",
                                   [&] { d.apply(); });
         case part::vjp:
-            return bench::against(state, best, 3 * product, shape_of(rows, D) + "6 (a + b) flops a channel",
+            return bench::against(state, best, 3 * all, shape_of(rows, D) + "6 (a + b) flops a channel",
                                   [&] { d.vjp(); });
         case part::prepare:
             return bench::against(state, best, 2 * cubes, shape_of(rows, D) + "4 (a^3 + b^3) flops a token",
@@ -185,23 +203,34 @@ void kronecker_vjp(benchmark::State& state) { kronecker<part::vjp>(state); }
 void kronecker_prepare(benchmark::State& state) { kronecker<part::prepare>(state); }
 void kronecker_prepare_back(benchmark::State& state) { kronecker<part::prepare_back>(state); }
 
-FPRNN_MEASURE(
-    BENCHMARK_TEMPLATE(householder_apply, 1)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
-FPRNN_MEASURE(
-    BENCHMARK_TEMPLATE(householder_apply, 2)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
-FPRNN_MEASURE(
-    BENCHMARK_TEMPLATE(householder_apply, 4)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 1)
+                  ->Args({2, 16384, 512})
+                  ->Args({1, 16384, 512})
+                  ->Args({1, 64, 256})
+                  ->Args({1, 4, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 2)
+                  ->Args({2, 16384, 512})
+                  ->Args({1, 16384, 512})
+                  ->Args({1, 64, 256})
+                  ->Args({1, 4, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_apply, 4)
+                  ->Args({2, 16384, 512})
+                  ->Args({1, 16384, 512})
+                  ->Args({1, 64, 256})
+                  ->Args({1, 4, 256}));
 FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 1)->Args({2, 16384, 512})->Args({1, 16384, 512}));
 FPRNN_MEASURE(BENCHMARK_TEMPLATE(householder_vjp, 4)->Args({2, 16384, 512})->Args({1, 16384, 512}));
 FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 1)->Args({2, 16384, 512})->Args({1, 16384, 512}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 4)->Args({2, 16384, 512})->Args({1, 16384, 512})->Args({1, 64, 256}));
-FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_vjp, 4)->Args({2, 16384, 512})->Args({1, 16384, 512}));
-FPRNN_MEASURE(BENCHMARK(kronecker_apply)
-                  ->Args({1, 4096, 64})
-                  ->Args({1, 4096, 256})
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_apply, 4)
+                  ->Args({2, 16384, 512})
                   ->Args({1, 16384, 512})
-                  ->Args({1, 1024, 1024}));
-FPRNN_MEASURE(BENCHMARK(kronecker_vjp)->Args({1, 4096, 64})->Args({1, 16384, 512}));
+                  ->Args({1, 64, 256})
+                  ->Args({1, 4, 256}));
+FPRNN_MEASURE(BENCHMARK_TEMPLATE(dplr_vjp, 4)->Args({2, 16384, 512})->Args({1, 16384, 512}));
+FPRNN_MEASURE(
+    BENCHMARK(kronecker_apply)->Args({1, 4096, 64})->Args({1, 64, 256})->Args({1, 64, 512})->Args({1, 16384, 512}));
+FPRNN_MEASURE(
+    BENCHMARK(kronecker_vjp)->Args({1, 4096, 64})->Args({1, 64, 256})->Args({1, 64, 512})->Args({1, 16384, 512}));
 FPRNN_MEASURE(BENCHMARK(kronecker_prepare)->Args({1, 4096, 64})->Args({1, 4096, 512}));
 FPRNN_MEASURE(BENCHMARK(kronecker_prepare_back)->Args({1, 4096, 64})->Args({1, 4096, 512}));
 

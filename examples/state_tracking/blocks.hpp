@@ -61,9 +61,10 @@ blocks_on<Backend> make(Block block, const architecture& a, fp::chunked schedule
     return std::make_shared<blocks_of<Block, Backend>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
 }
 
-/// Of make_block(mixer) with the mixer of `a`; null when it is not among the compiled.
-template <class Backend, class MakeBlock>
-blocks_on<Backend> make_mixed(MakeBlock make_block, const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+/// Of make_block(mixer) with the mixer of `a`, which is `dplr` where that is asked for; null when it is not among the compiled.
+template <class Backend, class MakeBlock, class Dplr>
+blocks_on<Backend> make_mixed(MakeBlock make_block, Dplr dplr, const architecture& a, fp::chunked schedule,
+                              fp::adjoint adjoint) {
     blocks_on<Backend> result;
     const auto use = [&](auto mixer) { result = make<Backend>(make_block(mixer), a, schedule, adjoint); };
     const auto consider = [&]<int R, int Scale>() {
@@ -75,7 +76,7 @@ blocks_on<Backend> make_mixed(MakeBlock make_block, const architecture& a, fp::c
     };
     switch (a.mixer) {
         case architecture::mixing::householder: consider_all(std::integer_sequence<int, 1, 2, 4, 8>{}); break;
-        case architecture::mixing::dplr: use(fp::dplr<architecture::dplr_directions>); break;
+        case architecture::mixing::dplr: use(dplr); break;
         case architecture::mixing::kronecker: use(fp::kronecker); break;
         case architecture::mixing::block_diagonal: use(fp::block_diagonal<architecture::width_of_blocks>); break;
     }

@@ -5,5 +5,6 @@
 template <>
 state_tracking::blocks_on<fprnn::eigen> state_tracking::make_fp_mamba(const architecture& a, fp::chunked schedule,
                                                                       fp::adjoint adjoint) {
-    return make_mixed<fp::eigen>([](auto mixer) { return fp::models::fp_mamba(mixer); }, a, schedule, adjoint);
+    return make_mixed<fp::eigen>([](auto mixer) { return fp::models::fp_mamba(mixer); },
+                                 fp::dplr<architecture::dplr_directions>, a, schedule, adjoint);
 }

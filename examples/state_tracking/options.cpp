@@ -283,7 +283,8 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     add("--d-inner", "N", "channels inside of a block", "64", into(size.d_inner, whole{1, 1 << 16}));
     add("--d-state", "N", "rows of the matrix state (fp-mamba, mamba)", "16", into(size.d_state, whole{1, 1 << 12}));
     add("--mixer", "MIXER",
-        "householder, dplr (4 directions), kronecker or block-diagonal (blocks of 8 channels); of fp-mamba and fp-rnn",
+        "householder, dplr (4 directions; in fp-rnn rescaled to |I - Q| <= 0.9), kronecker or block-diagonal (blocks "
+        "of 8 channels); of fp-mamba and fp-rnn",
         "householder", [&](const std::string& name, const std::string& text) {
             o.model.mixer = one_of(name, text, mixers);
             o.mixer_name = text;

@@ -28,6 +28,14 @@ inline auto mixer_of_the_tutorial() {
     const auto lambda = sigmoid(affine<"lambda">(in));
     return fixed_point(scan(lambda, (1 - lambda) * (Q * linear<"B">(in) + (I - Q) * prev)));
 }
+/// A product of mixers of which one has full rank, and one that is the same for all tokens.
+inline auto mixers_of_every_kind() {
+    using namespace fprnn::symbols;
+    const auto Q = (kronecker * fprnn::contractive<9, 10>(dplr<2>))(cat(in, shift(prev)));
+    const auto lambda = sigmoid(affine<"lambda">(in));
+    const auto h = fixed_point(scan(lambda, (1 - lambda) * (Q * linear<"B">(in) + (I - Q) * prev)));
+    return orthogonal.named<"R">(in) * h + block_diagonal<3, "M">(in) * linear<"v">(in);
+}
 inline auto product_of_iterate() {
     using namespace fprnn::symbols;
     return fixed_point(tanh(affine<"B">(in) + fprnn::constant<1, 5>() * linear<"R">(prev) + linear<"S">(shift(prev))));

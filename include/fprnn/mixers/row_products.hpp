@@ -53,8 +53,8 @@ FPRNN_BOTH void multiply(index rows, index inner, index columns, const scalars<T
 template <class Team, class T>
 FPRNN_BOTH void transpose(index rows, index columns, const T* from, T* to) {
     Team::once([&] {
-        for (index r = 0; r < rows; ++r)
-            for (index c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+        for (index c = 0; c < columns; ++c)
+            for (index r = 0; r < rows; ++r) to[c * rows + r] = from[r * columns + c];
     });
 }
 
