@@ -22,6 +22,10 @@ int main() {
     for (const auto& p : theta.entries()) std::printf("%s %s\n", p.name.c_str(), p.shape.to_string().c_str());
     //! [layer]
 
+    //! [explain]
+    std::printf("%s", fp::explain(layer).c_str());
+    //! [explain]
+
     //! [solve]
     fp::tensor<float> x({2, 12, 8});  // [B,T,d_in]
     for (fp::index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(fp::random_stream(fp::seed{1}, 0).normal(i));

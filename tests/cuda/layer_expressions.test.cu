@@ -16,7 +16,8 @@ TEST_CASE("cuda layer: a mixer under a function, a scan and a norm are iterated 
 TEST_CASE("cuda layer: the mixer of the tutorial is equivalent to the CPU's") {
     check_expression(mixer_of_the_tutorial(), 1e-12, 6);
 }
-TEST_CASE("cuda layer: mixers of full rank, bounded, in blocks, and the same for all tokens are equivalent to the CPU's") {
+TEST_CASE(
+    "cuda layer: mixers of full rank, bounded, in blocks, and the same for all tokens are equivalent to the CPU's") {
     check_expression(mixers_of_every_kind(), 1e-12, 6);
 }
 TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies") {

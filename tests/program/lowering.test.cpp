@@ -54,7 +54,7 @@ TEST_CASE("lowering: a program's nodes are told apart by when they are evaluated
 
 template <class E, class Root>
 constexpr std::size_t first_to(E, Root) {
-    return first_sender<program<Root>, E>;
+    return first_writer<program<Root>, E>;
 }
 template <class P, class Root>
 constexpr std::size_t slot_of(P, Root) {
@@ -62,8 +62,9 @@ constexpr std::size_t slot_of(P, Root) {
 }
 
 TEST_CASE(
-    "lowering: the first to send to a node is its last reader, the output's before the input's, none with the "
-    "iteration's") {
+    "lowering: the first to write to a node's cotangents is its last reader, the output's before the input's, none "
+    "with "
+    "the iteration's") {
     constexpr auto h = affine<"h">(in);
     constexpr auto a = linear<"a">(h);
     constexpr auto b = linear<"b">(h);
@@ -72,7 +73,7 @@ TEST_CASE(
         constexpr auto root = affine<"r">(a) * affine<"s">(b);
         CHECK(first_to(h, root) == slot_of(b, root));
         CHECK(first_to(a, root) == slot_of(affine<"r">(a), root));
-        CHECK(first_to(root, root) == detail::no_sender);
+        CHECK(first_to(root, root) == graph::nowhere);
     }
     SUBCASE("the output's, which stands before one of the input's") {
         constexpr auto read = linear<"c">(y) * h;
@@ -85,9 +86,9 @@ TEST_CASE(
         constexpr auto root = z * h;
         CHECK(first_to(h, root) == slot_of(root, root));
         constexpr auto w = fixed_point(sigmoid(affine<"l">(in)) * (h + prev));
-        CHECK(first_to(h, w) == detail::no_sender);
-        CHECK(first_to(h, w * h) == detail::no_sender);
-        CHECK(first_to(prev, w) == detail::no_sender);
+        CHECK(first_to(h, w) == graph::nowhere);
+        CHECK(first_to(h, w * h) == graph::nowhere);
+        CHECK(first_to(prev, w) == graph::nowhere);
     }
 }
 

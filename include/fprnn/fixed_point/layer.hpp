@@ -3,6 +3,7 @@
 #include <fprnn/backend/default.hpp>
 #include <fprnn/expression/expression.hpp>
 #include <fprnn/fixed_point/batch.hpp>
+#include <fprnn/graph/explain.hpp>
 #include <fprnn/tape/tape.hpp>
 
 #include <memory>
@@ -253,6 +254,13 @@ layer_parameters<T> init(const layer<Root>&, const dims& size, seed s = {}) {
     theta.widths = size;
     for (const auto& p : layer<Root>::declare(size)) theta.add(p, s);
     return theta;
+}
+
+/// What a layer computes and how often, node by node, and whether its tokens are solved in R numbers, or why not: text for a reader,
+/// a line a node.
+template <class Root>
+std::string explain(const layer<Root>&) {
+    return graph::explain(graph::graph_of<Root>);
 }
 
 }  // namespace fprnn

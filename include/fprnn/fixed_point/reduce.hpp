@@ -3,6 +3,8 @@
 #include <fprnn/fixed_point/token.hpp>
 #include <fprnn/fixed_point/token_adjoint.hpp>
 #include <fprnn/fixed_point/watch.hpp>
+#include <fprnn/graph/lower.hpp>
+#include <fprnn/graph/reduce.hpp>
 #include <fprnn/program/rules/mixers.hpp>
 
 #include <algorithm>
@@ -32,46 +34,24 @@ struct before_norm<norm_node<Function, Name, E>> {
     using operand = E;
 };
 
-/// Q v + (I − Q) y^{ℓ−1} of a compact mixer, nothing of which changes while a token is iterated but y.
-template <class E>
-inline constexpr bool is_compact_mix = false;
-template <class Q, class V>
-inline constexpr bool is_compact_mix<mix_node<Q, V, previous_node>> =
-    compact_mixer<typename Q::mixer_type>&& joined<prepared_node<Q>, V> < dependence::current;
-
-template <class List>
-struct find_compact_mix {
-    using type = void;
-};
-template <class E, class... Rest>
-struct find_compact_mix<type_list<E, Rest...>> {
-    using type = std::conditional_t<is_compact_mix<E>, E, typename find_compact_mix<type_list<Rest...>>::type>;
-};
-
 /// How the tokens of a program are reduced.
+template <class Program>
+inline constexpr graph::reduction reduction_of = graph::reduce(graph::graph_of<typename Program::root>);
+template <class Program>
+inline constexpr bool is_reducible = bool(reduction_of<Program>);
+/// Of a program whose tokens are.
 template <class Program>
 struct reduction {
     using solved = typename solved_expression<typename Program::fixed_point>::type;
-    using mix = typename find_compact_mix<typename Program::nodes>::type;
+    using mix = node_at<typename Program::nodes, reduction_of<Program>.mix>;
     using norm = typename before_norm<solved>::function;
     using operand = typename before_norm<solved>::operand;
 
     /// Between mixer and norm.
     template <class E>
-    static constexpr bool inner = E::depends == dependence::current && !std::same_as<E, previous_node> &&
-                                  !std::same_as<E, mix> && (std::same_as<solved, operand> || !std::same_as<E, solved>);
-
-    static consteval bool possible() {
-        if constexpr (std::same_as<mix, void>)
-            return false;
-        else
-            return []<class... E>(type_list<E...>) {
-                return ((!inner<E> || (rule<E>::affine && !contains<typename needs<E>::type, previous_node>)) && ...);
-            }(typename Program::nodes{});
-    }
+    static constexpr bool inner = graph::is_between(graph::graph_of<typename Program::root>, reduction_of<Program>,
+                                                    Program::template slot<E>);
 };
-template <class Program>
-inline constexpr bool is_reducible = reduction<Program>::possible();
 
 }  // namespace fprnn::engine
 

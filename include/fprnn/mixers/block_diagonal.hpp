@@ -18,6 +18,7 @@ namespace fprnn {
 /// Channels of different blocks are not mixed.
 template <int K>
 struct block_diagonal_mixer {
+    static constexpr const char* name = "block_diagonal";
     static_assert(K >= 1, "block_diagonal<k>: k must be at least 1");
 
     static void check(index D) {

@@ -18,6 +18,7 @@ namespace fprnn {
 template <compact_mixer M, int Numerator, int Denominator>
     requires(0 < Numerator && Numerator < Denominator)
 struct contractive_mixer {
+    static constexpr const char* name = "contractive";
     static constexpr int rank = M::rank;
 
     static void check(index D) {

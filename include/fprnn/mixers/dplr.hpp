@@ -13,6 +13,7 @@ namespace fprnn {
 /// contractive_mixer makes any of them a contraction.
 template <int R, int Scale = 1>
 struct dplr_mixer : unit_directions<dplr_mixer<R, Scale>, R, Scale> {
+    static constexpr const char* name = "dplr";
     static_assert(R >= 1, "dplr<R>: R must be at least 1");
     static_assert(Scale == 1 || Scale == 2, "dplr<R>: the scale of alpha is 1 (paper) or 2 (the authors' code)");
     using base = unit_directions<dplr_mixer, R, Scale>;

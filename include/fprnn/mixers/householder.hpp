@@ -14,6 +14,7 @@ namespace fprnn {
 /// iterations can enter an orbit of period 2.
 template <int R, int Scale = 1>
 struct householder_mixer : unit_directions<householder_mixer<R, Scale>, R, Scale> {
+    static constexpr const char* name = "householder";
     static_assert(R >= 1, "householder<R>: R must be at least 1");
     static_assert(Scale == 1 || Scale == 2, "householder<R>: reflection_scale is 1 (paper) or 2 (the authors' code)");
     using base = unit_directions<householder_mixer, R, Scale>;

@@ -31,6 +31,7 @@ struct kronecker_sizes {
 /// numbers, so that the eigenvalues of Q lie in (0,1] and an iteration without a norm in it contracts. I − Q
 /// has full rank: there is no compact form.
 struct kronecker_mixer {
+    static constexpr const char* name = "kronecker";
     using sizes = kronecker_sizes;
 
     static void check(index D) {

@@ -39,6 +39,7 @@ concept prepares_with_scratch = prepares_in_scratch<M> &&
 ///     M::size(D)                                      numbers of the prepared form
 ///     M::scratch(D)                                   numbers of scratch that the functions below need
 ///     M::check(D)                                     argument_error when D does not fit; may be left out
+///     M::name                                         what explain(layer) calls it; may be left out
 ///     M::prepare<Team>(D, raw, q)                     q from the values of its maps, raw[k]
 ///     M::prepare_back<Team>(D, raw, q, q_bar, raw_bar)             raw_bar[k] +=; q is what prepare made of raw
 ///     M::prepare_scratch(D)                           where M has it, prepare and prepare_back receive so many numbers of scratch

@@ -16,6 +16,7 @@ namespace fprnn {
 /// Guaranteed: Q is orthogonal, and its gradient is exact, where ‖v_i‖ > 1e-5 for all i. ‖I − Q‖₂ ≤ 2, so
 /// that an iteration need not contract.
 struct orthogonal_mixer {
+    static constexpr const char* name = "orthogonal";
     static void check(index D) { (void)checked_product(D + 1, D, "orthogonal: d_inner + 1 times d_inner"); }
     static std::array<index, 1> raw_sizes(index D) { return {D * D}; }
     FPRNN_BOTH static constexpr index size(index D) { return D * D + D; }

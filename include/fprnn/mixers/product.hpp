@@ -18,6 +18,7 @@ namespace fprnn {
 /// B‖₂.
 template <class A, class B>
 struct product_mixer {
+    static constexpr const char* name = "product";
     static_assert(is_mixer<A> && is_mixer<B>, "product_mixer<A, B>: A and B must satisfy the concept fprnn::mixer");
 
     static void check(index D) {

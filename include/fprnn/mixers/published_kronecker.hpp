@@ -22,6 +22,7 @@ namespace fprnn {
 /// spectral radius alone. It is kronecker_mixer that has a guarantee. One thread of a team prepares it.
 template <bool Spectral>
 struct published_kronecker_mixer {
+    static constexpr const char* name = "published_kronecker";
     using sizes = kronecker_sizes;
 
     static void check(index D) { kronecker_mixer::check(D); }

@@ -16,6 +16,7 @@ namespace fprnn {
 /// O(D²).
 /// Guaranteed: Q is symmetric, 0 ≤ Q < I, and ‖I − Q‖₂ ≤ 1, which a singular K reaches.
 struct selective_dense_mixer {
+    static constexpr const char* name = "selective_dense";
     static constexpr index most = 256;
 
     static void check(index D) {

@@ -77,7 +77,7 @@ struct multiply {
     }
 };
 
-/// A function of one argument; F has value(x) and slope(x, y), the derivative where y = value(x).
+/// A function of one argument; F has value(x) and slope(x, y), the derivative where y = value(x), and may have a name to be printed.
 template <class F, class A>
 struct apply {
     template <class V>
@@ -92,6 +92,7 @@ struct apply {
 };
 
 struct sigmoid_function {
+    static constexpr const char* name = "sigmoid";
     /// σ(x) = 1 / (1 + e^{−x})
     template <class V>
     FPRNN_BOTH static V value(V x) {
@@ -105,6 +106,7 @@ struct sigmoid_function {
 };
 
 struct silu_function {
+    static constexpr const char* name = "silu";
     /// SiLU(x) = x σ(x)
     template <class V>
     FPRNN_BOTH static V value(V x) {
@@ -118,6 +120,7 @@ struct silu_function {
 };
 
 struct softplus_function {
+    static constexpr const char* name = "softplus";
     /// softplus(x) = log(1 + e^x) = max(x, 0) + log(1 + e^{−|x|})
     template <class V>
     FPRNN_BOTH static V value(V x) {
@@ -131,6 +134,7 @@ struct softplus_function {
 };
 
 struct exp_function {
+    static constexpr const char* name = "exp";
     template <class V>
     FPRNN_BOTH static V value(V x) {
         using math::exp;
@@ -143,6 +147,7 @@ struct exp_function {
 };
 
 struct tanh_function {
+    static constexpr const char* name = "tanh";
     /// tanh(x) = 2 σ(2x) − 1
     template <class V>
     FPRNN_BOTH static V value(V x) {

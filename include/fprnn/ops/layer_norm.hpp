@@ -8,6 +8,7 @@ namespace fprnn {
 
 /// A row's layer norm: y = w ⊙ (x − mean x) / √(var x + ε) + bias, with the biased variance.
 struct layer_norm_function {
+    static constexpr const char* name = "layer_norm";
     static constexpr double epsilon = 1e-5;
     static constexpr bool has_bias = true;
     static constexpr bool centred = true;  ///< the mean is subtracted

@@ -8,6 +8,7 @@ namespace fprnn {
 
 /// A row's root-mean-square norm: y = w ⊙ x / √(mean x² + ε).
 struct rms_norm_function {
+    static constexpr const char* name = "rms_norm";
     static constexpr double epsilon = 1e-5;
     static constexpr bool has_bias = false;
     static constexpr bool centred = false;  ///< the mean is subtracted

@@ -17,17 +17,18 @@ namespace fprnn {
 template <class E>
 struct rule;
 
-/// Whether P stores the cotangents of E, which nobody has cleared. Those of a vector that all tokens share are a sum.
+/// Whether P is the first to write to E's cotangents and overwrites them, which have not been cleared. Those of a vector that all tokens
+/// share are sums and never overwritten.
 template <class Program, class P, class E>
 inline constexpr bool stores =
-    !rule<E>::broadcast && first_sender<Program, E> == Program::template slot<P> && rule<P>::template may_store_to<E>;
+    !rule<E>::broadcast && first_writer<Program, E> == Program::template slot<P> && rule<P>::template may_store_to<E>;
 /// Whether a node does.
 template <class Program, class E>
 inline constexpr bool is_stored = false;
 template <class Program, class E>
-    requires(first_sender<Program, E> != detail::no_sender)
+    requires(first_writer<Program, E> != graph::nowhere)
 inline constexpr bool is_stored<Program, E> =
-    stores<Program, node_at<typename Program::nodes, first_sender<Program, E>>, E>;
+    stores<Program, node_at<typename Program::nodes, first_writer<Program, E>>, E>;
 
 /// The pass a frame is in: rules keep in forward what backward needs and skip in replay what was kept.
 enum class pass { forward, replay, backward };

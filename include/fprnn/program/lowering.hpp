@@ -1,137 +1,17 @@
 #pragma once
 
 #include <fprnn/expression/mixers.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/graph/chains.hpp>
+#include <fprnn/graph/cotangents.hpp>
+#include <fprnn/graph/lower.hpp>
 
 #include <concepts>
 #include <cstddef>
-#include <span>
 #include <tuple>
 #include <type_traits>
 
-/// From an expression to the list of nodes that are evaluated, operands first. Trees of elementwise functions become one
-/// node with a chain type; a subtree that depends on less is a node of its own, because it is evaluated less often.
+/// From an expression to the list of nodes that are evaluated, operands first.
 namespace fprnn {
-
-template <class List, class E>
-inline constexpr bool contains = false;
-template <class... L, class E>
-inline constexpr bool contains<type_list<L...>, E> = (std::same_as<L, E> || ...);
-
-template <class List, class E>
-inline constexpr std::size_t position = 0;
-template <class... L, class E>
-inline constexpr std::size_t position<type_list<L...>, E> = [] {
-    std::size_t i = 0;
-    (void)((std::same_as<L, E> || (++i, false)) || ...);
-    return i;
-}();
-
-template <class List, class E>
-inline constexpr std::size_t occurrences = 0;
-template <class... L, class E>
-inline constexpr std::size_t occurrences<type_list<L...>, E> = (std::size_t{0} + ... + (std::same_as<L, E> ? 1 : 0));
-
-template <class List>
-inline constexpr std::size_t length = 0;
-template <class... L>
-inline constexpr std::size_t length<type_list<L...>> = sizeof...(L);
-
-namespace detail {
-
-template <class List, std::size_t Place>
-struct node_at;
-template <class... L, std::size_t Place>
-struct node_at<type_list<L...>, Place> : std::tuple_element<Place, std::tuple<L...>> {};
-
-template <class List, template <class> class Is, class Found = type_list<>>
-struct only;
-template <template <class> class Is, class Found>
-struct only<type_list<>, Is, Found> {
-    using type = Found;
-};
-template <class E, class... Rest, template <class> class Is, class... Found>
-struct only<type_list<E, Rest...>, Is, type_list<Found...>>
-    : only<type_list<Rest...>, Is, std::conditional_t<Is<E>::value, type_list<Found..., E>, type_list<Found...>>> {};
-
-}  // namespace detail
-
-/// The one whose position is Place.
-template <class List, std::size_t Place>
-using node_at = typename detail::node_at<List, Place>::type;
-/// Those of a list for which Is<E>::value, in their order.
-template <class List, template <class> class Is>
-using only = typename detail::only<List, Is>::type;
-
-namespace detail {
-
-template <class List, class E>
-struct append_unique;
-template <class... L, class E>
-struct append_unique<type_list<L...>, E> {
-    using type = std::conditional_t<contains<type_list<L...>, E>, type_list<L...>, type_list<L..., E>>;
-};
-
-/// Whether E is computed inside a chain whose root depends on D.
-template <class E, dependence D>
-inline constexpr bool inlined = false;
-template <template <class...> class F, class... E, dependence D>
-inline constexpr bool inlined<elementwise_node<F, E...>, D> = elementwise_node<F, E...>::depends == D;
-
-template <class E, dependence D, class Found>
-struct leaves {
-    using type = typename append_unique<Found, E>::type;
-};
-template <class List, dependence D, class Found>
-struct leaves_of_all;
-template <dependence D, class Found>
-struct leaves_of_all<type_list<>, D, Found> {
-    using type = Found;
-};
-template <class E, class... Rest, dependence D, class Found>
-struct leaves_of_all<type_list<E, Rest...>, D, Found> {
-    using type = typename leaves_of_all<type_list<Rest...>, D, typename leaves<E, D, Found>::type>::type;
-};
-template <template <class...> class F, class... E, dependence D, class Found>
-    requires(inlined<elementwise_node<F, E...>, D>)
-struct leaves<elementwise_node<F, E...>, D, Found> {
-    using type = typename leaves_of_all<type_list<E...>, D, Found>::type;
-};
-
-template <class E, dependence D, class Leaves>
-struct chain_of {
-    using type = chain::argument<static_cast<int>(position<Leaves, E>)>;
-};
-template <template <class...> class F, class... E, dependence D, class Leaves>
-    requires(inlined<elementwise_node<F, E...>, D>)
-struct chain_of<elementwise_node<F, E...>, D, Leaves> {
-    using type = F<typename chain_of<E, D, Leaves>::type...>;
-};
-
-}  // namespace detail
-
-/// The arguments of an elementwise node's chain: nodes that are evaluated before it.
-template <class E>
-using chain_arguments = typename detail::leaves<E, E::depends, type_list<>>::type;
-/// Its functor: no names, no layers, only positions.
-template <class E>
-using chain_functor = typename detail::chain_of<E, E::depends, chain_arguments<E>>::type;
-
-/// The nodes that must be there before E.
-template <class E>
-struct needs {
-    using type = typename E::operands;
-};
-template <class... E>
-struct needs<cat_node<E...>> {
-    static_assert(detail::never<E...>,
-                  "cat(a, b) stands only in linear, affine and mixers such as householder: map it first");
-    using type = type_list<E...>;  // so that nothing else is said to be missing
-};
-template <template <class...> class F, class... E>
-struct needs<elementwise_node<F, E...>> {
-    using type = chain_arguments<elementwise_node<F, E...>>;
-};
 
 namespace detail {
 
@@ -227,35 +107,10 @@ struct dependence_within {
 template <class Program, dependence First, dependence Last = First>
 using nodes_that_depend = only<typename Program::nodes, detail::dependence_within<First, Last>::template of>;
 
-namespace detail {
-
-inline constexpr std::size_t no_sender = static_cast<std::size_t>(-1);
-
-/// Of the nodes that send to one outside of the iteration, the first on the way back, all rows at once: the output's nodes
-/// come first, last to first, the iteration's chunk by chunk, the input's last. `no_sender` when one of them is iterated.
-consteval std::size_t first_sender(std::span<const bool> sends, std::span<const dependence> depends) {
-    std::size_t first = no_sender;
-    for (std::size_t i = sends.size(); i-- > 0;) {
-        if (!sends[i]) continue;
-        if (depends[i] != dependence::input && depends[i] != dependence::output) return no_sender;
-        if (first == no_sender || (depends[first] == dependence::input && depends[i] == dependence::output)) first = i;
-    }
-    return first;
-}
-template <class E, class... C>
-consteval std::size_t first_sender(type_list<C...>) {
-    constexpr bool sends[] = {contains<typename needs<C>::type, E>...};
-    constexpr dependence depends[] = {C::depends...};
-    return first_sender(sends, depends);
-}
-
-}  // namespace detail
-
-/// The slot of the node that is the first on the way back to send something to E, all rows at once, or detail::no_sender.
+/// The slot of the node whose adjoint is the first to write to E's cotangents, all rows at once, or graph::nowhere.
 template <class Program, class E>
-inline constexpr std::size_t first_sender = E::depends == dependence::input || E::depends == dependence::output
-                                                ? detail::first_sender<E>(typename Program::nodes{})
-                                                : detail::no_sender;
+inline constexpr std::size_t first_writer = graph::first_writer(graph::graph_of<typename Program::root>,
+                                                                Program::template slot<E>);
 
 /// Calls `f.template operator()<E>()` for every node of a list, first to last or last to first.
 template <class... E, class F>

@@ -9,42 +9,13 @@
 
 namespace fprnn {
 
-namespace detail {
-
-/// The degree of a chain as a polynomial of the arguments whose bits are set in Mask; 2 for everything that is not affine.
-template <class F, unsigned Mask>
-inline constexpr int degree = 0;
-template <int Place, unsigned Mask>
-inline constexpr int degree<chain::argument<Place>, Mask> = static_cast<int>(Mask >> Place & 1u);
-template <class A, class B, unsigned Mask>
-inline constexpr int degree<chain::add<A, B>, Mask> = std::max(degree<A, Mask>, degree<B, Mask>);
-template <class A, class B, unsigned Mask>
-inline constexpr int degree<chain::subtract<A, B>, Mask> = std::max(degree<A, Mask>, degree<B, Mask>);
-template <class A, class B, unsigned Mask>
-inline constexpr int degree<chain::multiply<A, B>, Mask> = degree<A, Mask> + degree<B, Mask>;
-template <class F, class A, unsigned Mask>
-inline constexpr int degree<chain::apply<F, A>, Mask> = degree<A, Mask> == 0 ? 0 : 2;
-template <class A, unsigned Mask>
-inline constexpr int degree<chain::apply<chain::negate_function, A>, Mask> = degree<A, Mask>;
-
-template <class... A>
-consteval unsigned arguments_of_innermost_loop(type_list<A...>) {
-    unsigned mask = 0, bit = 1;
-    ((mask |= A::depends == dependence::current ? bit : 0u, bit <<= 1), ...);
-    return mask;
-}
-
-}  // namespace detail
-
 template <template <class...> class G, class... E>
 struct rule<elementwise_node<G, E...>> : plain_rule {
     using node = elementwise_node<G, E...>;
     using functor = chain_functor<node>;
     template <class>
     static constexpr bool may_store_to = true;
-    static constexpr bool affine =
-        length<chain_arguments<node>> <= 32 &&
-        detail::degree<functor, detail::arguments_of_innermost_loop(chain_arguments<node>{})> <= 1;
+    static constexpr bool affine = is_affine_chain<node>;
     static index width(const dims& d) { return node::width::of(d); }
 
     template <class F>

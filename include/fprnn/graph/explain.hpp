@@ -1,0 +1,117 @@
+#pragma once
+
+#include <fprnn/graph/reduce.hpp>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace fprnn::graph {
+
+namespace detail {
+
+/// What other nodes call a node: the name of its parameters, or its number.
+inline std::string label(const view& g, slot s) {
+    const node& n = g[s];
+    switch (n.what) {
+        case kind::input: return "in";
+        case kind::previous: return "prev";
+        case kind::shift: return "shift(" + label(g, g.operands(s)[0]) + ")";
+        case kind::mixer: return "#" + std::to_string(s);
+        default: return *n.name != 0 ? n.name : "#" + std::to_string(s);
+    }
+}
+inline std::string listed(const std::vector<std::string>& parts) {
+    std::string s;
+    for (const std::string& part : parts) s += (s.empty() ? "" : ", ") + part;
+    return s;
+}
+/// The equation of a node.
+inline std::string equation(const view& g, slot s) {
+    const node& n = g[s];
+    std::vector<std::string> a;
+    for (const slot operand : g.operands(s)) a.push_back(operand == nowhere ? "" : label(g, operand));
+    const std::string named = *n.name != 0 ? std::string(n.name) + " = " : "";
+    switch (n.what) {
+        case kind::input:
+        case kind::previous:
+        case kind::shift: return label(g, s);
+        case kind::parameter: return named + "a vector";
+        case kind::linear: return named + "W (" + listed(a) + ")" + (n.has_bias ? " + bias" : "");
+        case kind::elementwise: return n.formula(a);
+        case kind::scan: return "scan(" + listed(a) + ")";
+        case kind::selective_scan: return named + "selective_scan(" + listed(a) + ")";
+        case kind::norm: return named + n.formula(a);
+        case kind::l2_normalise: return a[0] + " / |" + a[0] + "|";
+        case kind::mixer:
+            return n.name + (n.rank > 0 ? ", R = " + std::to_string(n.rank) : std::string()) + ", of (" + listed(a) +
+                   ")";
+        case kind::mix: {
+            const std::string Q = a[0], v = a[1].empty() ? "" : Q + " * " + a[1],
+                              w = a[2].empty() ? "" : "(I - " + Q + ") * " + a[2];
+            return v + (v.empty() || w.empty() ? "" : " + ") + w;
+        }
+        case kind::fixed_point: return "fixed point of " + a[0];
+    }
+    return "";
+}
+/// Operands of a map in the iteration that are multiplied for all tokens at once.
+inline std::string hoisted(const view& g, slot s) {
+    if (g[s].what != kind::linear || !g.is_iterated(s)) return "";
+    std::vector<std::string> parts;
+    for (const slot operand : g.operands(s))
+        if (g[operand].depends == dependence::input) parts.push_back(label(g, operand));
+    return parts.empty() ? "" : "[" + listed(parts) + ": for all tokens at once]";
+}
+inline std::string outcome(const view& g) {
+    const reduction r = reduce(g);
+    const auto equation_at = [&](slot s) { return "#" + std::to_string(s) + ", " + equation(g, s); };
+    switch (r.why_not) {
+        case obstacle::none:
+            return "Tokens of one-token chunks are solved in " + std::to_string(r.rank) + " number" +
+                   (r.rank == 1 ? "" : "s") + ".";
+        case obstacle::no_iteration: return "Nothing is iterated.";
+        case obstacle::no_compact_mix:
+            return "Tokens are iterated in all channels: no compact mixer stands in Q * v + (I - Q) * prev with Q and "
+                   "v "
+                   "that do not change with prev.";
+        case obstacle::prev_beside:
+            return "Tokens are iterated in all channels: prev is seen beside the mix by " + equation_at(r.where) + ".";
+        case obstacle::not_affine:
+            return "Tokens are iterated in all channels: between the mix and the end stands " + equation_at(r.where) +
+                   ", which is no scan, no sum and no product with what prev does not change.";
+    }
+    return "";
+}
+
+}  // namespace detail
+
+/// A graph as text: its nodes in the order of evaluation, by how often they are evaluated, with their widths; what is multiplied
+/// for all tokens at once; and whether a token is solved in R numbers, or why not.
+inline std::string explain(const view& g) {
+    constexpr std::size_t column = 64;
+    std::string text;
+    const auto part = [&](dependence d, const char* title) {
+        bool first = true;
+        for (slot s = 0; s < g.size(); ++s) {
+            if (g[s].depends != d) continue;
+            if (first) text += std::string(title) + "\n";
+            first = false;
+            const std::string number = std::to_string(s);
+            std::string line = std::string(number.size() < 4 ? 4 - number.size() : 0, ' ') + "#" + number + "  " +
+                               detail::equation(g, s);
+            const std::string width = g[s].width.text();
+            const std::string at_once = detail::hoisted(g, s);
+            if (!width.empty() || !at_once.empty())
+                line += std::string(line.size() < column ? column - line.size() : 2, ' ');
+            text += line + width + (width.empty() || at_once.empty() ? "" : "  ") + at_once + "\n";
+        }
+    };
+    part(dependence::input, "once, for all tokens:");
+    part(dependence::shifted, "sees the token before: once a token with C = 1, else once an iteration:");
+    part(dependence::current, "iterated:");
+    part(dependence::output, "once, at the fixed point:");
+    return text + detail::outcome(g) + "\n";
+}
+
+}  // namespace fprnn::graph

@@ -1,0 +1,244 @@
+#pragma once
+
+#include <fprnn/expression/mixers.hpp>
+#include <fprnn/graph/chains.hpp>
+#include <fprnn/graph/formula.hpp>
+#include <fprnn/graph/node.hpp>
+
+#include <array>
+#include <cstddef>
+#include <type_traits>
+
+/// From the type of an expression to its graph, when the program is compiled.
+namespace fprnn::graph {
+
+namespace detail {
+
+template <class W>
+struct form {
+    static consteval width_form make() { return {.of = &W::of}; }
+};
+template <>
+struct form<void> {  // known of its rule alone
+    static consteval width_form make() { return {}; }
+};
+template <std::size_t Size, class W>
+struct form_of_size {
+    static consteval width_form make() {
+        width_form f{.of = &W::of, .linear = true};
+        f.times[Size] = 1;
+        return f;
+    }
+};
+template <>
+struct form<d_in> : form_of_size<0, d_in> {};
+template <>
+struct form<d_inner> : form_of_size<1, d_inner> {};
+template <>
+struct form<d_state> : form_of_size<2, d_state> {};
+template <>
+struct form<d_out> : form_of_size<3, d_out> {};
+template <index K>
+struct form<fixed_width<K>> {
+    static consteval width_form make() { return {.of = &fixed_width<K>::of, .linear = true, .plus = K}; }
+};
+template <index K, class W>
+struct form<times_width<K, W>> {
+    static consteval width_form make() {
+        width_form f = form<W>::make();
+        f.of = &times_width<K, W>::of;
+        f.plus *= K;
+        for (index& factor : f.times) factor *= K;
+        return f;
+    }
+};
+template <class... W>
+struct form<sum_width<W...>> {
+    static consteval width_form make() {
+        width_form sum{.of = &sum_width<W...>::of, .linear = true};
+        const auto add = [&](const width_form& f) {
+            sum.linear = sum.linear && f.linear;
+            sum.plus += f.plus;
+            for (std::size_t i = 0; i < sum.times.size(); ++i) sum.times[i] += f.times[i];
+        };
+        (add(form<W>::make()), ...);
+        return sum;
+    }
+};
+
+/// What is said of one kind of node beside its width, what it depends on and its operands.
+template <class E>
+struct description;
+template <>
+struct description<input_node> {
+    static consteval node make() { return {.what = kind::input}; }
+};
+template <>
+struct description<previous_node> {
+    static consteval node make() { return {.what = kind::previous}; }
+};
+template <auto Name, class Width, class Init>
+struct description<parameter_node<Name, Width, Init>> {
+    static consteval node make() {
+        return {.what = kind::parameter, .name = Name.c_str(), .weight = Init::value, .shared = true};
+    }
+};
+template <class E>
+struct description<shift_node<E>> {
+    static consteval node make() { return {.what = kind::shift}; }
+};
+template <auto Name, class E, class Width, class BiasInit, class WeightInit>
+struct description<linear_node<Name, E, Width, BiasInit, WeightInit>> {
+    static consteval node make() {
+        node n{.what = kind::linear, .name = Name.c_str(), .weight = WeightInit::value};
+        if constexpr (!std::is_void_v<BiasInit>) {
+            n.bias = BiasInit::value;
+            n.has_bias = true;
+        }
+        return n;
+    }
+};
+template <template <class...> class F, class... E>
+struct description<elementwise_node<F, E...>> {
+    using described = elementwise_node<F, E...>;
+    static consteval node make() {
+        return {.what = kind::elementwise,
+                .affine = is_affine_chain<described>,
+                .formula = &formula<chain_functor<described>>};
+    }
+};
+template <class Lambda, class U>
+struct description<scan_node<Lambda, U>> {
+    static consteval node make() { return {.what = kind::scan, .affine = Lambda::depends < dependence::current}; }
+};
+template <auto Name, class Delta, class B, class C, class U>
+struct description<selective_scan_node<Name, Delta, B, C, U>> {
+    static consteval node make() {
+        return {.what = kind::selective_scan,
+                .name = Name.c_str(),
+                .weight = start::log_row::value,
+                .affine = joined<Delta, B, C> < dependence::current};
+    }
+};
+template <class Function>
+std::string norm_formula(std::span<const std::string> operands) {
+    if constexpr (requires { Function::name; })
+        return std::string(Function::name) + "(" + operands[0] + ")";
+    else
+        return "norm(" + operands[0] + ")";
+}
+template <class Function, auto Name, class E>
+struct description<norm_node<Function, Name, E>> {
+    static consteval node make() {
+        return {.what = kind::norm,
+                .name = Name.c_str(),
+                .weight = start::constant<1>::value,
+                .bias = start::constant<0>::value,
+                .has_bias = Function::has_bias,
+                .formula = &norm_formula<Function>};
+    }
+};
+template <class E>
+struct description<l2_normalise_node<E>> {
+    static consteval node make() { return {.what = kind::l2_normalise}; }
+};
+template <class M, class... Maps>
+struct description<prepared_node<mixer_node<M, Maps...>>> {
+    static index width(const dims& d) { return M::size(d.d_inner); }
+    static consteval node make() {
+        node n{.what = kind::mixer, .width = {.of = &width}, .name = "mixer"};
+        if constexpr (requires { M::name; }) n.name = M::name;
+        if constexpr (compact_mixer<M>) n.rank = M::rank;
+        return n;
+    }
+};
+template <class Q, class V, class W>
+struct description<mix_node<Q, V, W>> {
+    static consteval node make() { return {.what = kind::mix}; }
+};
+template <class F>
+struct description<fixed_point_node<F>> {
+    static consteval node make() { return {.what = kind::fixed_point}; }
+};
+
+/// Its address tells a type from others while a program is compiled.
+template <class E>
+inline constexpr char identity = 0;
+
+/// A graph of which the size is not known yet. With more nodes or edges than fit it counts no further.
+template <std::size_t Room>
+struct builder {
+    std::array<node, Room> nodes{};
+    std::array<const char*, Room> types{};
+    std::array<slot, 4 * Room> edges{};
+    std::size_t size = 0, edge_count = 0;
+    slot fixed_point = nowhere;
+    bool full = false;
+
+    template <class E>
+    constexpr slot add() {
+        if constexpr (std::is_same_v<E, zero_node>) {
+            return nowhere;
+        } else {
+            for (slot s = 0; s < size; ++s)
+                if (types[s] == &identity<E>) return s;
+            return add_new<E>(typename needs<E>::type{});
+        }
+    }
+
+private:
+    template <class E, class... Operands>
+    constexpr slot add_new(type_list<Operands...>) {
+        const std::array<slot, sizeof...(Operands) + 1> operands{add<Operands>()..., nowhere};
+        if (full || size == Room || edge_count + sizeof...(Operands) > edges.size()) {
+            full = true;
+            return 0;
+        }
+        node n = description<E>::make();
+        n.depends = E::depends;
+        if (n.what != kind::mixer) n.width = form<typename E::width>::make();
+        n.first = edge_count;
+        n.operands = sizeof...(Operands);
+        bool shared = n.operands > 0 && n.what == kind::mixer;  // a mixer of parameters alone
+        for (std::size_t i = 0; i < n.operands; ++i) {
+            edges[edge_count++] = operands[i];
+            shared = shared && nodes[operands[i]].shared;
+        }
+        n.shared = n.shared || shared;
+        if (n.what == kind::fixed_point) fixed_point = size;
+        types[size] = &identity<E>;
+        nodes[size] = n;
+        return size++;
+    }
+};
+template <class Root, std::size_t Room>
+consteval builder<Room> built() {
+    builder<Room> b;
+    b.template add<Root>();
+    return b;
+}
+/// Node by node through the arguments of a brace, which are evaluated from left to right: operands first, first to last.
+template <class Root, std::size_t Room = 64>
+consteval auto lowered_in() {
+    constexpr builder<Room> b = built<Root, Room>();
+    if constexpr (b.full) {
+        return lowered_in<Root, 4 * Room>();
+    } else {
+        lowered<b.size, b.edge_count> result{.fixed_point = b.fixed_point};
+        for (std::size_t i = 0; i < b.size; ++i) result.nodes[i] = b.nodes[i];
+        for (std::size_t i = 0; i < b.edge_count; ++i) result.edges[i] = b.edges[i];
+        return result;
+    }
+}
+
+}  // namespace detail
+
+/// The graph of an expression: the nodes that are evaluated, operands first, each once.
+template <class Root>
+consteval auto lower() {
+    return detail::lowered_in<Root>();
+}
+template <class Root>
+inline constexpr auto graph_of = lower<Root>();
+
+}  // namespace fprnn::graph

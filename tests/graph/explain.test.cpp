@@ -1,0 +1,59 @@
+#include <fprnn/fixed_point/layer.hpp>
+
+#include <fprnn/expression/mixers.hpp>
+
+#include <doctest/doctest.h>
+
+#include <string>
+
+namespace {
+
+using namespace fprnn;
+using namespace fprnn::symbols;
+
+TEST_CASE("explain: nodes by how often they are evaluated, what is hoisted, and how tokens are solved") {
+    const auto Q = householder<2>(cat(in, shift(prev)));
+    const auto lambda = sigmoid(affine<"lambda">(in));
+    const auto h = fixed_point(scan(lambda, (1 - lambda) * (Q * linear<"v">(in) + (I - Q) * prev)));
+    CHECK(explain(layer(linear<"out", d_out>(h))) ==
+          R"(once, for all tokens:
+   #0  in                                                       d_in
+   #1  lambda = W (in) + bias                                   d_inner
+   #2  sigmoid(lambda)                                          d_inner
+   #3  1 - sigmoid(lambda)                                      d_inner
+   #9  v = W (in)                                               d_inner
+sees the token before: once a token with C = 1, else once an iteration:
+   #5  shift(prev)                                              d_inner
+   #6  Q.u = W (in, shift(prev))                                2 d_inner  [in: for all tokens at once]
+   #7  Q.alpha = W (in, shift(prev)) + bias                     2  [in: for all tokens at once]
+   #8  householder, R = 2, of (Q.u, Q.alpha)
+iterated:
+   #4  prev                                                     d_inner
+  #10  #8 * v + (I - #8) * prev                                 d_inner
+  #11  #3 * #10                                                 d_inner
+  #12  scan(#2, #11)                                            d_inner
+once, at the fixed point:
+  #13  fixed point of #12                                       d_inner
+  #14  out = W (#13)                                            d_out
+Tokens of one-token chunks are solved in 2 numbers.
+)");
+}
+
+TEST_CASE("explain: why tokens are not solved in R numbers") {
+    const auto Q = householder<2>(in);
+    const auto v = linear<"v">(in);
+    const auto last_line = [](const std::string& text) { return text.substr(text.rfind('\n', text.size() - 2) + 1); };
+    CHECK(last_line(explain(layer(tanh(v)))) == "Nothing is iterated.\n");
+    CHECK(last_line(explain(layer(fixed_point(tanh(Q * v + (I - Q) * prev))))) ==
+          "Tokens are iterated in all channels: between the mix and the end stands #7, tanh(#6), which is no scan, no "
+          "sum "
+          "and no product with what prev does not change.\n");
+    CHECK(last_line(explain(layer(fixed_point(prev + (Q * v + (I - Q) * prev))))) ==
+          "Tokens are iterated in all channels: prev is seen beside the mix by #7, prev + #6.\n");
+    CHECK(last_line(explain(layer(fixed_point(kronecker(in) * v + (I - kronecker(in)) * prev)))) ==
+          "Tokens are iterated in all channels: no compact mixer stands in Q * v + (I - Q) * prev with Q and v that do "
+          "not "
+          "change with prev.\n");
+}
+
+}  // namespace
