@@ -45,6 +45,7 @@ refused "--mixer: expected one of householder, dplr, kronecker, block-diagonal, 
 refused "--mixer: expected dplr with --d-inner of at least 4, got '3'" --mixer dplr --d-inner 3
 refused "--mixer: expected block-diagonal with --d-inner a multiple of 8, got '12'" --mixer block-diagonal --d-inner 12
 refused "--reflections: expected to stand with --mixer householder, got '--mixer kronecker'" --mixer kronecker --reflections 2
+refused "--mixer: expected to stand with --model fp-mamba or fp-rnn, got '--model lstm'" --model lstm --mixer kronecker
 refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
 refused "--batch: expected a whole number from 1 to 1048576, got '0'" --batch 0
 refused "--batch: expected a whole number from 1 to 1048576, got '-4'" --batch -4

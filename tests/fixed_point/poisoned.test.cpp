@@ -74,7 +74,18 @@ double residual(const tensor<number>& y, const tensor<number>& fy, index b) {
     return worst;
 }
 
-/// Random systems, most of them with numbers that are not finite or too large; those that are said to have converged are
+/// α = 1 in every direction of scale 2, so that Q is singular, and λ = 0 where there is one, so that I − ∂f/∂y is, too.
+template <class Parameters>
+void make_singular(Parameters& theta) {
+    for (const auto& p : theta.entries()) {
+        const bool is_alpha = p.name.ends_with(".alpha") || p.name.ends_with(".alpha.bias");
+        const bool is_lambda = p.name == "lambda.bias";
+        if (is_alpha || is_lambda)
+            for (number& v : theta[p.name]) v = is_alpha ? number(0) : number(-1000);
+    }
+}
+
+/// Random systems, an eighth of them singular, most of them with numbers that are not finite or too large; those that are said to have converged are
 /// at a fixed point.
 template <class Function>
 void check_poisoned(int seeds) {
@@ -98,6 +109,7 @@ void check_poisoned(int seeds) {
         const double scales[] = {0.1, 1, 1, 4, 30};
         const auto scale = static_cast<number>(scales[below(5)]);
         for (number& v : theta) v *= scale;
+        if (below(8) == 0) make_singular(theta);
         auto x = normal<number>({B, tokens, d_in}, static_cast<std::uint64_t>(seed));
         auto carry = normal<number>({B, solved.carry_width(sizes)}, static_cast<std::uint64_t>(seed) + 1000);
         // A third has clean parameters; of the sequences most stay clean.
@@ -135,20 +147,21 @@ void check_poisoned(int seeds) {
                 (sol.status[s] == status::converged ? converged : others) += 1;
                 if (sol.status[s] != status::converged) continue;
                 const double off = residual(sol.value, fy, b);
-                CHECK(off < 2e-4);  // one evaluation after the one that was measured: 8.4e-5
+                // One evaluation after the one that was measured: ‖I − Q‖₂ ≤ 2, and √5 times that in the largest of 5 channels; 2.6e-4.
+                CHECK(off < 4.5e-4);
             }
         }
     }
     // Systems of both kinds have been seen.
-    CHECK(10 * converged > converged + others);
+    CHECK(20 * converged > converged + others);
     CHECK(10 * others > converged + others);
 }
 
 TEST_CASE(
     "poisoned: of thousands of systems none is said to have converged that is not at a fixed point, and each ends") {
-    SUBCASE("rnn") { check_poisoned<rnn<reflections>>(80); }
-    SUBCASE("rnn with a mixer that has no compact form") { check_poisoned<rnn<kronecker_after_dplr>>(80); }
-    SUBCASE("mamba") { check_poisoned<mamba>(80); }
+    SUBCASE("rnn") { check_poisoned<rnn<reflections>>(200); }
+    SUBCASE("rnn with a mixer that has no compact form") { check_poisoned<rnn<kronecker_after_dplr>>(200); }
+    SUBCASE("mamba") { check_poisoned<mamba>(200); }
 }
 
 }  // namespace

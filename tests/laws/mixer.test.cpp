@@ -162,10 +162,17 @@ struct law<fprnn::product_mixer<A, B>> {
         return law<A>::of(D, {raw.begin(), raw.begin() + of_A}) * law<B>::of(D, {raw.begin() + of_A, raw.end()});
     }
 };
+template <class M>
+consteval bool norm_is_at_most_one() {
+    if constexpr (requires { law<M>::norm_at_most_one; })
+        return law<M>::norm_at_most_one;
+    else
+        return true;
+}
 /// I − Q = min(1, ρ/‖I − Q_M‖₂) (I − Q_M)
 template <class M, int N, int Denominator>
 struct law<fprnn::contractive_mixer<M, N, Denominator>> {
-    static constexpr bool norm_at_most_one = false, contracts = true;
+    static constexpr bool norm_at_most_one = norm_is_at_most_one<M>(), contracts = true;
     static matrix of(index D, const numbers& raw) {
         const matrix E = identity(D) - law<M>::of(D, raw);
         const double norm = Eigen::JacobiSVD<matrix>(E).singularValues()(0);
@@ -182,12 +189,11 @@ struct law<rotation_mixer<K>> {
 /// law<M>::norm_at_most_one = false where ‖Q‖ ≤ 1 does not hold, law<M>::contracts = true where ‖I − Q‖₂ < 1 does.
 template <class M>
 fprnn::mixer_claims claims() {
-    fprnn::mixer_claims all{.norm_at_most_one = true, .rounding = 4e-15};
+    fprnn::mixer_claims all{.norm_at_most_one = norm_is_at_most_one<M>(), .rounding = 4e-15};
     if constexpr (requires { law<M>::dense; })
         all.dense = law<M>::dense;
     else
         all.dense = [](index D, const numbers& raw) { return as_tensor(law<M>::of(D, raw)); };
-    if constexpr (requires { law<M>::norm_at_most_one; }) all.norm_at_most_one = law<M>::norm_at_most_one;
     if constexpr (requires { law<M>::contracts; }) all.contracts = law<M>::contracts;
     return all;
 }
@@ -197,17 +203,17 @@ struct on {
     static fprnn::mixer_verdict verdict() { return fprnn::check_mixer<M, Team>(claims<M>()); }
 };
 
-#define FPRNN_MIXERS(team)                                                                                   \
-    on<fprnn::householder_mixer<1, 1>, team>, on<fprnn::householder_mixer<2, 1>, team>,                      \
-        on<fprnn::householder_mixer<4, 1>, team>, on<fprnn::householder_mixer<1, 2>, team>,                  \
-        on<fprnn::householder_mixer<4, 2>, team>, on<fprnn::dplr_mixer<1, 1>, team>,                         \
-        on<fprnn::dplr_mixer<3, 2>, team>, on<fprnn::kronecker_mixer, team>,                                 \
-        on<fprnn::published_kronecker_mixer<false>, team>, on<fprnn::published_kronecker_mixer<true>, team>, \
-        on<fprnn::block_diagonal_mixer<3>, team>, on<fprnn::selective_dense_mixer, team>,                    \
-        on<fprnn::orthogonal_mixer, team>,                                                                   \
-        on<fprnn::product_mixer<fprnn::householder_mixer<2>, fprnn::kronecker_mixer>, team>,                 \
-        on<fprnn::contractive_mixer<fprnn::householder_mixer<4>, 9, 10>, team>,                              \
-        on<fprnn::contractive_mixer<fprnn::dplr_mixer<3, 2>, 1, 2>, team>, on<rotation_mixer<1>, team>,      \
+#define FPRNN_MIXERS(team)                                                                                      \
+    on<fprnn::householder_mixer<1, 1>, team>, on<fprnn::householder_mixer<2, 1>, team>,                         \
+        on<fprnn::householder_mixer<4, 1>, team>, on<fprnn::householder_mixer<1, 2>, team>,                     \
+        on<fprnn::householder_mixer<4, 2>, team>, on<fprnn::dplr_mixer<1, 1>, team>,                            \
+        on<fprnn::dplr_mixer<2, 1>, team>, on<fprnn::dplr_mixer<3, 2>, team>, on<fprnn::kronecker_mixer, team>, \
+        on<fprnn::published_kronecker_mixer<false>, team>, on<fprnn::published_kronecker_mixer<true>, team>,    \
+        on<fprnn::block_diagonal_mixer<3>, team>, on<fprnn::selective_dense_mixer, team>,                       \
+        on<fprnn::orthogonal_mixer, team>,                                                                      \
+        on<fprnn::product_mixer<fprnn::householder_mixer<2>, fprnn::kronecker_mixer>, team>,                    \
+        on<fprnn::contractive_mixer<fprnn::householder_mixer<4>, 9, 10>, team>,                                 \
+        on<fprnn::contractive_mixer<fprnn::dplr_mixer<3, 2>, 1, 2>, team>, on<rotation_mixer<1>, team>,         \
         on<rotation_mixer<9>, team>
 
 TEST_CASE_TEMPLATE("mixer: the laws", Subject, FPRNN_MIXERS(fprnn::serial_team<double>),

@@ -19,9 +19,11 @@ TEST_CASE("product: of functions it has a name, with which those of its factors 
     static_assert(std::is_same_v<decltype(Q), decltype(same)>);
 }
 
-TEST_CASE("selective_dense: widths above 256 are refused") {
-    CHECK_THROWS_WITH_AS(fprnn::selective_dense_mixer::check(257),
-                         "selective_dense: d_inner must be at most 256, got 257", fprnn::argument_error);
+TEST_CASE("product: of a function of one's own, whose parameters keep their names") {
+    using namespace fprnn::symbols;
+    const auto own = [](auto s) { return fprnn::householder<1, "P">(s); };
+    static_assert(std::is_same_v<decltype((kronecker * own)(in)), decltype(kronecker(in) * own(in))>);
+    static_assert(std::is_same_v<decltype((own * kronecker)(in)), decltype(own(in) * kronecker(in))>);
 }
 
 }  // namespace

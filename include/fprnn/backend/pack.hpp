@@ -101,7 +101,16 @@ struct pack {
             return load(x);
         }
     }
-    friend pack sqrt(pack a) { return pack(Eigen::internal::psqrt(a.p)); }
+    /// Of floats below the smallest normal number it is 0: Eigen's multiplies them by 1/√a, which is infinite.
+    friend pack sqrt(pack a) {
+        if constexpr (std::same_as<T, float> && size > 1) {
+            const pack least(std::numeric_limits<T>::min());
+            const auto tiny = (pack(T(0)) <= a) & (a < least);
+            return select(tiny, pack(T(0)), pack(Eigen::internal::psqrt(select(tiny, least, a).p)));
+        } else {
+            return pack(Eigen::internal::psqrt(a.p));
+        }
+    }
     friend pack abs(pack a) { return pack(Eigen::internal::pabs(a.p)); }
     friend pack maximum(pack a, pack b) { return pack(Eigen::internal::pmax(a.p, b.p)); }
     friend pack minimum(pack a, pack b) { return pack(Eigen::internal::pmin(a.p, b.p)); }

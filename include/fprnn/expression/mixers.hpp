@@ -55,7 +55,30 @@ struct mixer_function {
         else
             return Maker::template make<Name...>(s);
     }
+    template <class X>
+        requires(!expression<X>)
+    constexpr auto operator()(X) const {
+        static_assert(
+            detail::never<X>,
+            "a mixer is made of what it sees, an expression: kronecker(in), householder<4>(cat(in, shift(prev)))");
+        return (*this)(input_node{});  // so that this stays the only error
+    }
 };
+
+namespace detail {
+template <class F>
+inline constexpr bool is_mixer_function = false;
+template <class Maker, auto... Name>
+inline constexpr bool is_mixer_function<mixer_function<Maker, Name...>> = true;
+
+template <class F, class E>
+inline constexpr bool makes_mixers = requires(F f, E s) {
+    { f(s) } -> mixer_expression;
+};
+/// A function of one's own that makes a mixer.
+template <class F>
+inline constexpr bool makes_mixers_otherwise = !is_mixer_function<F> && !expression<F> && makes_mixers<F, input_node>;
+}  // namespace detail
 
 namespace make {
 
@@ -140,6 +163,29 @@ constexpr auto operator*(mixer_function<A, NameA...>, mixer_function<B, NameB...
                   "A * B: the product is named by A or by (A * B).named<\"P\">; B has no name of its own");
     return mixer_function<make::product<A, B>, NameA...>{};
 }
+/// With functions of one's own, which name the parameters of what they make.
+template <class A, auto... NameA, class F>
+    requires(!detail::is_mixer_function<F>)
+constexpr auto operator*(mixer_function<A, NameA...> a, F f) {
+    static_assert(
+        detail::makes_mixers_otherwise<F>,
+        "a product of mixers, A * B, is of two functions that make them, such as kronecker * dplr<2>; a mixer is "
+        "applied when it has been made of what it sees, A(s) * v");
+    if constexpr (detail::makes_mixers_otherwise<F>)
+        return [a, f](auto s) { return a(s) * f(s); };
+    else
+        return a;  // so that this stays the only error
+}
+template <class F, class B, auto... NameB>
+    requires(!detail::is_mixer_function<F> && detail::makes_mixers_otherwise<F>)
+constexpr auto operator*(F f, mixer_function<B, NameB...> b) {
+    return [f, b](auto s) { return f(s) * b(s); };
+}
+template <class A, auto... NameA, class F>
+constexpr auto operator+(mixer_function<A, NameA...> a, F) {
+    static_assert(detail::never<F>, "mixers are multiplied, A * B, and not added");
+    return a;  // so that this stays the only error
+}
 
 namespace make {
 template <class Maker, int Numerator, int Denominator>
@@ -182,6 +228,30 @@ constexpr auto contractive(mixer_function<Maker, Name...> Q) {
         return Q;
 }
 
+/// Of a function of one's own.
+template <int Numerator, int Denominator, class F>
+    requires(!detail::is_mixer_function<F> && !mixer_expression<F>)
+constexpr auto contractive(F f) {
+    static_assert(detail::makes_mixers_otherwise<F>,
+                  "contractive<numerator, denominator>(Q): Q is a compact mixer or a function that makes one, such as "
+                  "contractive<9, 10>(householder<4>)");
+    if constexpr (detail::makes_mixers_otherwise<F>)
+        return [f](auto s) { return contractive<Numerator, Denominator>(f(s)); };
+    else
+        return householder<1>;  // so that this stays the only error
+}
+// Without a bound, or with half of one.
+template <int Numerator, class Q>
+constexpr auto contractive(Q) {
+    static_assert(detail::never<Q>, "contractive has a bound, a quotient of two whole numbers: contractive<9, 10>(Q)");
+    return householder<1>;  // so that this stays the only error
+}
+template <class... NoBound, class Q>
+constexpr auto contractive(Q) {
+    static_assert(detail::never<Q>, "contractive has a bound, a quotient of two whole numbers: contractive<9, 10>(Q)");
+    return householder<1>;  // so that this stays the only error
+}
+
 namespace make {
 template <class Maker, int Numerator, int Denominator>
 struct contracted {
@@ -205,10 +275,6 @@ using fprnn::selective_dense;
 }  // namespace symbols
 
 namespace detail {
-template <class F, class E>
-inline constexpr bool makes_mixers = requires(F f, E s) {
-    { f(s) } -> mixer_expression;
-};
 /// The mixer that a model's argument makes of s.
 template <class F, expression E>
 constexpr auto mixer_of(F f, E s) {

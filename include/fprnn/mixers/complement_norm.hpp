@@ -29,11 +29,15 @@ FPRNN_BOTH void diagonalise(small_square<T, R>& A, small_square<T, R>& V) {
                 if (A[p][p] + off == A[p][p] && A[q][q] + off == A[q][q]) continue;
                 rotated = true;
                 // tan φ of the smaller of both angles
-                const T theta = (A[q][q] - A[p][p]) / (T(2) * off);
-                constexpr T large = T(1e6);  // where the square may overflow, and 1 + θ² is θ² to rounding of t
-                const T t = abs(theta) > large
-                                ? T(0.5) / theta
-                                : (theta < T(0) ? T(-1) : T(1)) / (abs(theta) + sqrt(T(1) + theta * theta));
+                const T apart = A[q][q] - A[p][p];
+                constexpr T large = T(1e6);  // of θ, whose square may overflow, and 1 + θ² is θ² to rounding of t
+                T t;
+                if (abs(apart) > large * abs(T(2) * off)) {
+                    t = off / apart;
+                } else {
+                    const T theta = apart / (T(2) * off);
+                    t = (theta < T(0) ? T(-1) : T(1)) / (abs(theta) + sqrt(T(1) + theta * theta));
+                }
                 const T c = T(1) / sqrt(T(1) + t * t), s = t * c;
                 for (std::size_t k = 0; k < size; ++k) {
                     const T a = A[k][p], b = A[k][q];

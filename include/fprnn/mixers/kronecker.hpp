@@ -28,8 +28,8 @@ struct kronecker_sizes {
 /// Raw: the factors' upper triangles [a(a+1)/2 + b(b+1)/2] and their gates [a + b]; prepared: K¹ and K² [a² +
 /// b²].
 /// Guaranteed: I − Q is symmetric, positive semidefinite, and ‖I − Q‖₂ = ‖K¹‖₂ ‖K²‖₂ < 1 for any finite raw
-/// numbers, so that the eigenvalues of Q lie in (0,1] and an iteration without a norm in it contracts. I − Q
-/// has full rank: there is no compact form.
+/// numbers, so that the eigenvalues of Q lie in (0,1] and a token's own iteration, without a norm in it,
+/// contracts (complement_norm.hpp). I − Q has full rank: there is no compact form.
 struct kronecker_mixer {
     static constexpr const char* name = "kronecker";
     using sizes = kronecker_sizes;

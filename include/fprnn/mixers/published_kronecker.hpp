@@ -19,7 +19,8 @@ namespace fprnn {
 /// Raw: the factors' upper triangles [a(a+1)/2 + b(b+1)/2] and gates δ [a + b]; prepared: K₁ and K₂ [a² +
 /// b²].
 /// Not guaranteed: ‖Q‖₂ ≤ 1 or ‖I − Q‖₂ < 1, of which the latter reaches 2 √D, and with Spectral bounds the
-/// spectral radius alone. It is kronecker_mixer that has a guarantee. One thread of a team prepares it.
+/// spectral radius alone. It is kronecker_mixer that has a guarantee. As in their code a row of S that
+/// overflows is divided by infinity: raw numbers of float stay below 1e9. One thread of a team prepares it.
 template <bool Spectral>
 struct published_kronecker_mixer {
     static constexpr const char* name = "published_kronecker";

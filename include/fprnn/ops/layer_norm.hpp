@@ -83,6 +83,14 @@ array_of<element<A>, Backend> layer_norm(const A& x, reads<A> weight, reads<A> b
     return detail::norm<layer_norm_function>("layer_norm", x, weight, bias, backend);
 }
 
+template <array_like A, class... Others>
+    requires detail::with_other_numbers<element<A>, Others...> tensor<element<A>> layer_norm(const A&,
+                                                                                             const Others&...) {
+        static_assert(!detail::with_other_numbers<element<A>, Others...>,
+                      "layer_norm(x, weight, bias): all arguments must hold numbers of one type");
+        return {};
+    }
+
 /// The adjoint. With r = 1/√(var x + 1e-5), z = (x − mean x) r and q = w ⊙ ȳ:
 /// x̄ += r (q − mean(q) − z mean(z ⊙ q)),  w̄ += Σ_rows z ⊙ ȳ,  bias's += Σ_rows ȳ.
 /// x, y_bar, x_bar: [..,D]; weight, weight_bar, bias_bar: [D]; accumulates. Errors: shapes that do not match.

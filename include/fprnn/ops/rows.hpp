@@ -38,6 +38,9 @@ namespace detail {
 /// An array, but not of T.
 template <class A, class T>
 concept array_of_other = array_like<A> && !std::is_same_v<typename A::value_type, T>;
+/// Whether one of the arguments is an array, but not of T.
+template <class T, class... Arguments>
+concept with_other_numbers = (array_of_other<Arguments, T> || ...);
 
 template <class A>
 struct arguments {
