@@ -26,8 +26,8 @@ struct data {
     index rows, D;
     tensor<float> raw0, raw1, q, v, w, out, out_bar, v_bar, w_bar, q_bar, raw0_bar, raw1_bar;
     eigen backend;
-    tensor<float> scratch;  ///< [threads]
-    int repeats = 1;        ///< of every block of rows
+    tensor<float> of_threads;  ///< scratch [threads]
+    int repeats = 1;           ///< of every block of rows
 
     data(index tokens, index channels, int threads)
         : rows(tokens),
@@ -45,7 +45,7 @@ struct data {
           raw0_bar(raw0.shape()),
           raw1_bar(raw1.shape()),
           backend(threads),
-          scratch({threads, std::max(M::scratch(D), fprnn::mixing::prepare_scratch<M>(D)) + line}) {
+          of_threads({threads, std::max(M::scratch(D), fprnn::mixing::prepare_scratch<M>(D)) + line}) {
         std::uint64_t stream = 0;
         for (tensor<float>* x : {&v, &w, &out_bar, &raw0, &raw1}) {
             const fprnn::random_stream random(fprnn::seed{1}, stream++);
@@ -58,7 +58,7 @@ struct data {
     void for_each_row(Body&& body) {
         backend.for_each((rows + block - 1) / block, [&](index i, index thread) {
             for (int k = 0; k < repeats; ++k)
-                for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r, &scratch(thread, 0));
+                for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r, &of_threads(thread, 0));
         });
     }
     void prepare() {

@@ -209,10 +209,8 @@ void check_together(const options& o) {
         refuse("--mixer",
                "block-diagonal with --d-inner a multiple of " + std::to_string(architecture::width_of_blocks),
                std::to_string(D));
-    if (!mixes)
-        for (const char* option : {"--mixer", "--reflections", "--reflection-scale"})
-            if (o.given.contains(option))
-                refuse(option, "to stand with --model fp-mamba or fp-rnn", "--model " + o.model_name);
+    if (!mixes && o.given.contains("--mixer"))
+        refuse("--mixer", "to stand with --model fp-mamba or fp-rnn", "--model " + o.model_name);
     if (o.model.mixer != architecture::mixing::householder) {
         for (const char* option : {"--reflections", "--reflection-scale"})
             if (o.given.contains(option))
