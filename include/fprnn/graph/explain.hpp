@@ -72,9 +72,9 @@ inline std::string outcome(const view& g) {
                    (r.rank == 1 ? "" : "s") + ".";
         case obstacle::no_iteration: return "Nothing is iterated.";
         case obstacle::no_compact_mix:
-            return "Tokens are iterated in all channels: no compact mixer stands in Q * v + (I - Q) * prev with Q and "
-                   "v "
-                   "that do not change with prev.";
+            return "Tokens are iterated in all channels: no Q * v + (I - Q) * prev has a compact Q, and Q and v that "
+                   "do "
+                   "not change with prev.";
         case obstacle::prev_beside:
             return "Tokens are iterated in all channels: prev is seen beside the mix by " + equation_at(r.where) + ".";
         case obstacle::not_affine:

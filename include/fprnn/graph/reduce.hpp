@@ -38,6 +38,8 @@ constexpr bool is_between(const view& g, const reduction& r, slot s) {
     return g[s].depends == dependence::current && g[s].what != kind::previous && s != r.mix && s != r.norm;
 }
 
+/// How one-token chunks of a graph are solved in R numbers: between one compact mix and the end of the iteration stand only nodes that are
+/// affine in what changes with prev, and a norm at the very end.
 constexpr reduction reduce(const view& g) {
     reduction r;
     if (g.fixed_point == nowhere) {
