@@ -62,9 +62,8 @@ constexpr std::size_t slot_of(P, Root) {
 }
 
 TEST_CASE(
-    "lowering: the first to write to a node's cotangents is its last reader, the output's before the input's, none "
-    "with "
-    "the iteration's") {
+    "lowering: the last reader of a node is the first to write to its cotangents, the output's before the input's, "
+    "and none where one is iterated") {
     constexpr auto h = affine<"h">(in);
     constexpr auto a = linear<"a">(h);
     constexpr auto b = linear<"b">(h);

@@ -189,6 +189,7 @@ struct builder {
 private:
     template <class E, class... Operands>
     constexpr slot add_new(type_list<Operands...>) {
+        // A brace is evaluated from left to right: the first operand's nodes come first.
         const std::array<slot, sizeof...(Operands) + 1> operands{add<Operands>()..., nowhere};
         if (full || size == Room || edge_count + sizeof...(Operands) > edges.size()) {
             full = true;
@@ -217,7 +218,7 @@ consteval builder<Room> built() {
     b.template add<Root>();
     return b;
 }
-/// Node by node through the arguments of a brace, which are evaluated from left to right: operands first, first to last.
+/// In as much room as the graph needs.
 template <class Root, std::size_t Room = 64>
 consteval auto lowered_in() {
     constexpr builder<Room> b = built<Root, Room>();

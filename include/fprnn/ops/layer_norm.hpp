@@ -84,12 +84,12 @@ array_of<element<A>, Backend> layer_norm(const A& x, reads<A> weight, reads<A> b
 }
 
 template <array_like A, class... Others>
-    requires detail::with_other_numbers<element<A>, Others...> tensor<element<A>> layer_norm(const A&,
-                                                                                             const Others&...) {
-        static_assert(!detail::with_other_numbers<element<A>, Others...>,
-                      "layer_norm(x, weight, bias): all arguments must hold numbers of one type");
-        return {};
-    }
+    requires(detail::with_other_numbers<element<A>, Others...>)
+tensor<element<A>> layer_norm(const A&, const Others&...) {
+    static_assert(!detail::with_other_numbers<element<A>, Others...>,
+                  "layer_norm(x, weight, bias): all arguments must hold numbers of one type");
+    return {};
+}
 
 /// The adjoint. With r = 1/√(var x + 1e-5), z = (x − mean x) r and q = w ⊙ ȳ:
 /// x̄ += r (q − mean(q) − z mean(z ⊙ q)),  w̄ += Σ_rows z ⊙ ȳ,  bias's += Σ_rows ȳ.

@@ -67,11 +67,12 @@ array_of<element<A>, Backend> linear(const A& x, reads<A> W, reads<A> b = {}, Ba
 }
 
 template <array_like A, class... Others>
-    requires detail::with_other_numbers<element<A>, Others...> tensor<element<A>> linear(const A&, const Others&...) {
-        static_assert(!detail::with_other_numbers<element<A>, Others...>,
-                      "linear(x, W, b): all arguments must hold numbers of one type");
-        return {};
-    }
+    requires(detail::with_other_numbers<element<A>, Others...>)
+tensor<element<A>> linear(const A&, const Others&...) {
+    static_assert(!detail::with_other_numbers<element<A>, Others...>,
+                  "linear(x, W, b): all arguments must hold numbers of one type");
+    return {};
+}
 
 /// The adjoint: x̄_t += Wᵀ ȳ_t,  W̄ += Σ_t ȳ_t x_tᵀ,  b̄ += Σ_t ȳ_t.
 /// x, x_bar: [B,T,k]; W, W_bar: [n,k]; y_bar: [B,T,n]; b_bar: [n]; any of the three may be left out; accumulates. W̄ and b̄

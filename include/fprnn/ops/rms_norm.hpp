@@ -69,11 +69,12 @@ array_of<element<A>, Backend> rms_norm(const A& x, reads<A> weight, Backend back
 }
 
 template <array_like A, class... Others>
-    requires detail::with_other_numbers<element<A>, Others...> tensor<element<A>> rms_norm(const A&, const Others&...) {
-        static_assert(!detail::with_other_numbers<element<A>, Others...>,
-                      "rms_norm(x, weight): all arguments must hold numbers of one type");
-        return {};
-    }
+    requires(detail::with_other_numbers<element<A>, Others...>)
+tensor<element<A>> rms_norm(const A&, const Others&...) {
+    static_assert(!detail::with_other_numbers<element<A>, Others...>,
+                  "rms_norm(x, weight): all arguments must hold numbers of one type");
+    return {};
+}
 
 /// The adjoint. With r = 1/√(mean x² + 1e-5), z = r x and q = w ⊙ ȳ:  x̄ += r (q − z mean(z ⊙ q)),  w̄ += Σ_rows z ⊙ ȳ.
 /// x, y_bar, x_bar: [..,D]; weight, weight_bar: [D]; accumulates. Errors: shapes that do not match.

@@ -114,12 +114,12 @@ selective_scan_value<element<A>> selective_scan(const A& delta, reads<A> omega, 
 }
 
 template <host_array A, class... Others>
-    requires detail::with_other_numbers<element<A>, Others...> tensor<element<A>> selective_scan(const A&,
-                                                                                                 const Others&...) {
-        static_assert(!detail::with_other_numbers<element<A>, Others...>,
-                      "selective_scan(delta, omega, b, c, u, H): all arguments must hold numbers of one type");
-        return {};
-    }
+    requires(detail::with_other_numbers<element<A>, Others...>)
+tensor<element<A>> selective_scan(const A&, const Others&...) {
+    static_assert(!detail::with_other_numbers<element<A>, Others...>,
+                  "selective_scan(delta, omega, b, c, u, H): all arguments must hold numbers of one type");
+    return {};
+}
 
 /// Cotangents of a selective scan's arguments.
 template <class T>

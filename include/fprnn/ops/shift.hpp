@@ -53,11 +53,12 @@ array_of<element<A>, Backend> shift(const A& x, reads<A> carry = {}, Backend bac
 }
 
 template <array_like A, class... Others>
-    requires detail::with_other_numbers<element<A>, Others...> tensor<element<A>> shift(const A&, const Others&...) {
-        static_assert(!detail::with_other_numbers<element<A>, Others...>,
-                      "shift(x, carry): all arguments must hold numbers of one type");
-        return {};
-    }
+    requires(detail::with_other_numbers<element<A>, Others...>)
+tensor<element<A>> shift(const A&, const Others&...) {
+    static_assert(!detail::with_other_numbers<element<A>, Others...>,
+                  "shift(x, carry): all arguments must hold numbers of one type");
+    return {};
+}
 
 /// The adjoint: x̄_{t−1} += ȳ_t, the carry-out's cotangent goes to the last token, and the carry-in's += ȳ_0.
 /// y_bar, x_bar: [B,T,D]; carry_out_bar, carry_bar: [B,D], either may be left out; accumulates into x_bar and carry_bar.
