@@ -91,13 +91,13 @@ void gradient(benchmark::State& state) {
     const double norm = std::sqrt(dot(got, got)), exact_norm = std::sqrt(dot(exact, exact));
 
     // Of one thread: what lies in a tile's scratch, and the iterates that are kept beside it.
-    using block = fprnn::layer<Block>;
-    using frame = fprnn::frame<typename block::program, float, fprnn::eigen>;
     const fprnn::dims size{.d_in = 64, .d_inner = 64, .d_state = 16};
     const auto& schedule = t.model.block.schedule;
-    const index scratch =
-        fprnn::engine::measure_tile<frame>(t.backend, t.batch, size, t.tokens, fprnn::pass::backward, schedule, w.how)
-            .scratch;
+    const auto measure = [&](fprnn::pass phase) {
+        return fprnn::engine::measure_tile(fprnn::engine::pass_of<float, fprnn::eigen>{
+            fprnn::plan_of<Block, float, fprnn::eigen>, t.backend, t.batch, size, t.tokens, phase, schedule, w.how});
+    };
+    const index scratch = measure(fprnn::pass::backward).scratch;
     const index most = *std::max_element(t.how[0].iterations.begin(), t.how[0].iterations.end());
     const index depth = std::min(most, fprnn::detail::evaluations_back(w.how));
     const index iterates = depth > 1 ? depth * std::min(C, t.tokens) * fprnn::eigen::tile * size.d_inner : 0;
@@ -119,13 +119,9 @@ void gradient(benchmark::State& state) {
     state.counters["times_implicit"] = bench::median(ratios);
     state.counters["cosine"] = dot(got, exact) / (norm * exact_norm);
     state.counters["norm"] = norm / exact_norm;
-    state.counters["kB_record"] =
-        static_cast<double>((t.batch + fprnn::eigen::tile - 1) / fprnn::eigen::tile *
-                            fprnn::engine::measure_tile<frame>(t.backend, t.batch, size, t.tokens, fprnn::pass::forward,
-                                                               schedule, w.how)
-                                .kept *
-                            4) /
-        1000;
+    state.counters["kB_record"] = static_cast<double>((t.batch + fprnn::eigen::tile - 1) / fprnn::eigen::tile *
+                                                      measure(fprnn::pass::forward).kept * 4) /
+                                  1000;
     state.counters["kB_way_back"] = static_cast<double>((scratch + iterates) * 4) / 1000;
     state.counters["iterations"] = static_cast<double>(most);
     state.counters["exact_solved"] = solved;

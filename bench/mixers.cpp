@@ -7,7 +7,7 @@
 #include <fprnn/mixers/dplr.hpp>
 #include <fprnn/mixers/householder.hpp>
 #include <fprnn/mixers/kronecker.hpp>
-#include <fprnn/program/rules.hpp>
+#include <fprnn/operations/table.hpp>
 
 namespace {
 

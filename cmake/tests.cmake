@@ -52,7 +52,7 @@ list(REMOVE_DUPLICATES folders)
 if(FPRNN_SANITIZE MATCHES "address")
     # The same rules, in other expressions, as in fixed_point and laws, which take minutes to compile; and whole layers on a device of
     # the tests, whose memory is guarded by the tests themselves.
-    list(REMOVE_ITEM folders paper program)
+    list(REMOVE_ITEM folders paper operations)
     list(FILTER sources_models INCLUDE REGEX "/(lstm|sequence_model)\\.test\\.cpp$")
     list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|laws|layer|layer_expressions|layer_float|model|scan_chains|token)\\.test\\.cpp$")
 endif()
@@ -60,7 +60,7 @@ if(FPRNN_SANITIZE MATCHES "thread")
     # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions, which take most
     # of the time to compile; and of whole layers on a device, which several threads execute in these tests, too: Mamba in
     # layer.test.cpp has a chain before its scan and one behind it.
-    list(REMOVE_ITEM folders models paper program)
+    list(REMOVE_ITEM folders models paper operations)
     list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|failures|graph|laws|layer_float|scan_chains|token)\\.test\\.cpp$")
     list(FILTER sources_fixed_point EXCLUDE REGEX "/(adjoint|poisoned)\\.test\\.cpp$")
 endif()

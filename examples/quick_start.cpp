@@ -44,7 +44,7 @@ int main() {
     //! [continue]
 
     //! [compact]
-    static_assert(fp::engine::is_reducible<decltype(layer)::program>);  // tokens are solved in R numbers
+    static_assert(decltype(layer)::is_reduced);  // tokens are solved in R numbers
     //! [compact]
     return sol.all_converged() && next.all_converged() ? 0 : 1;
 }

@@ -14,24 +14,29 @@ using namespace fprnn::symbols;
 namespace cuda = fprnn::cuda;
 using fprnn::tensor;
 
-/// How many nodes of an expression a backend evaluates with a scan.
-template <class Expression, class Backend = cuda::device>
-consteval int chains_in_scans() {
-    using program = fprnn::program<std::remove_const_t<Expression>>;
-    using frame = fprnn::frame<program, double, Backend>;
-    return []<class... E>(fprnn::type_list<E...>) {
-        return (0 + ... + !std::is_void_v<fprnn::scan_of_chain<frame, E>>);
-    }(typename program::nodes{});
-}
+namespace plan = fprnn::cuda::detail;
+using fprnn::graph::nowhere, fprnn::graph::slot;
 
-/// And how many the way back, as far as Reach, goes through with a scan.
-template <class Expression, fprnn::dependence Reach = fprnn::dependence::input>
+/// Calls count(graph, scan, chain) for the chains of an expression that a device evaluates with a scan.
+template <class Expression, class Count>
+consteval int count_chains(const Count& count) {
+    constexpr const fprnn::graph::view& g = fprnn::graph::view_of<std::remove_const_t<Expression>>;
+    int n = 0;
+    for (slot s = 0; s < g.size(); ++s) {
+        const slot scan = g[s].what == fprnn::graph::kind::elementwise ? plan::scan_of_chain(g, s) : nowhere;
+        if (scan != nowhere) n += count(g, scan, s);
+    }
+    return n;
+}
+template <class Expression>
+consteval int chains_in_scans() {
+    return count_chains<Expression>([](const auto&, slot, slot) { return 1; });
+}
+/// Whose adjoints are in those of scans.
+template <class Expression>
 consteval int chains_back() {
-    using program = fprnn::program<std::remove_const_t<Expression>>;
-    using frame = fprnn::frame<program, double, cuda::device>;
-    return []<class... E>(fprnn::type_list<E...>) {
-        return (0 + ... + fprnn::goes_back_in_scan<frame, fprnn::scan_of_chain<frame, E>, E, Reach>());
-    }(typename program::nodes{});
+    return count_chains<Expression>(
+        [](const fprnn::graph::view& g, slot scan, slot chain) { return int(plan::goes_back_with(g, scan, chain)); });
 }
 
 auto step_of(auto from) { return softplus(fprnn::affine<"delta">(from)); }
@@ -50,11 +55,7 @@ auto solved(auto sum) { return fprnn::fixed_point(fprnn::layer_norm<"n">(sum)); 
 // Δ sees x alone: it is there before the iteration.
 static_assert(chains_in_scans<decltype(fprnn::models::fp_mamba<2>())>() == 1);
 static_assert(chains_in_scans<decltype(fprnn::models::mamba())>() == 2);
-static_assert(chains_in_scans<decltype(fprnn::models::mamba()), fprnn::default_backend>() == 0);
-// The innermost loop is that of one token, whose bodies are one kernel as it is.
 static_assert(chains_back<decltype(fprnn::models::fp_mamba<2>())>() == 1);
-static_assert(chains_back<decltype(fprnn::models::fp_mamba<2>()), fprnn::dependence::shifted>() == 1);
-static_assert(chains_back<decltype(fprnn::models::fp_mamba<2>()), fprnn::dependence::current>() == 0);
 static_assert(chains_back<decltype(fprnn::models::mamba())>() == 2);
 
 void check(auto expression, index d_state) {
@@ -109,7 +110,7 @@ TEST_CASE("cuda chains of scans: what is not there yet, or too much, or somebody
     static_assert(chains_in_scans<decltype(solved(sigmoid(later) * S))>() == 1);
     static_assert(chains_in_scans<decltype(solved(read_twice))>() == 1);
     static_assert(chains_in_scans<decltype(solved(many))>() == 0);
-    static_assert(chains_back<decltype(solved(sigmoid(later) * S)), fprnn::dependence::shifted>() == 1);
+    static_assert(chains_back<decltype(solved(sigmoid(later) * S))>() == 1);
     check(solved(S * sigmoid(later)), 3);
     check(solved(sigmoid(later) * S), 3);
     check(solved(read_twice), 3);

@@ -74,7 +74,7 @@ struct complement_alone {
 };
 
 template <class Layer>
-constexpr bool reducible = fprnn::engine::is_reducible<typename Layer::program>;
+constexpr bool reducible = Layer::is_reduced;
 
 TEST_CASE_TEMPLATE("token: in R numbers and through f, the solution, its status and its gradient are the same", F,
                    scanned, scanned_and_rms_normed, layer_normed_mamba, complement_alone) {

@@ -1,9 +1,9 @@
 #include <fprnn/graph/explain.hpp>
 #include <fprnn/graph/lower.hpp>
+#include <fprnn/graph/node_types.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/lstm.hpp>
-#include <fprnn/program/rules.hpp>
 
 #include <doctest/doctest.h>
 
@@ -18,52 +18,42 @@ using namespace fprnn::symbols;
 using graph::kind;
 using graph::slot;
 
-template <class P, class E>
-constexpr slot slot_of() {
-    return std::is_same_v<E, zero_node> ? graph::nowhere : P::template slot<E>;
+template <class E, class List>
+constexpr slot slot_in(List) {
+    return std::is_same_v<E, zero_node> ? graph::nowhere : position<List, E>;
 }
-template <class P, class... E>
-std::vector<slot> slots(type_list<E...>) {
-    return {slot_of<P, E>()...};
+template <class List, class... E>
+std::vector<slot> slots_in([[maybe_unused]] List all, type_list<E...>) {
+    return {slot_in<E>(all)...};
+}
+template <class... N, class F>
+void for_each_type(type_list<N...>, F&& f) {
+    (f.template operator()<N>(), ...);
 }
 
-/// The graph says of every node what its type says and its rule does.
+/// The graph has the nodes that the type has, in the same order.
 template <class E>
 void check_agrees(E) {
-    using P = program<E>;
-    constexpr graph::view g = graph::graph_of<E>;
-    const dims sizes{.d_in = 5, .d_inner = 12, .d_state = 3, .d_out = 7};
-    REQUIRE(g.size() == P::size);
-    for_each_node(typename P::nodes{}, [&]<class N>() {
-        constexpr slot s = P::template slot<N>;
+    using types = typename nodes_of<E>::types;
+    constexpr const graph::view& g = graph::view_of<E>;
+    REQUIRE(g.size() == nodes_of<E>::size);
+    for_each_type(types(), [&]<class N>() {
+        constexpr slot s = position<types, N>;
         CAPTURE(s);
         CHECK(g[s].depends == N::depends);
         const auto operands = g.operands(s);
-        CHECK(std::vector<slot>(operands.begin(), operands.end()) == slots<P>(typename needs<N>::type{}));
-        if (g[s].what != kind::mixer) CHECK(g[s].width.of(sizes) == rule<N>::width(sizes));
-        CHECK(g[s].affine == rule<N>::affine);
-        CHECK(g[s].shared == rule<N>::broadcast);
-
-        std::vector<parameter_spec> declared;
-        rule<N>::declare(sizes, declared);
-        CHECK((declared.size() > 0) == (*g[s].name != 0 && g[s].what != kind::mixer));
-        if (declared.empty()) return;
-        CHECK(std::string_view(declared[0].name).starts_with(g[s].name));
-        CHECK(declared[0].init == g[s].weight);
-        CHECK(declared.size() == (g[s].has_bias ? 2 : 1));
-        if (g[s].has_bias) CHECK(declared[1].init == g[s].bias);
-    });
-    for_each_node(typename P::nodes{}, [&]<class N>() {
-        constexpr slot s = P::template slot<N>;
+        CHECK(std::vector<slot>(operands.begin(), operands.end()) == slots_in(types(), typename needs<N>::type{}));
         CHECK(graph::detail::equation(g, s).size() > 0);
+        CHECK((g[s].declare != nullptr) == (*g[s].name != 0 && g[s].what != kind::mixer));
+        CHECK((g.input == s) == std::is_same_v<N, input_node>);
+        CHECK((g.previous == s) == std::is_same_v<N, previous_node>);
+        CHECK((g.previous_before == s) == std::is_same_v<N, shift_node<previous_node>>);
+        CHECK((g.fixed_point == s) == fprnn::detail::is_fixed_point<N>);
     });
-    if constexpr (std::is_void_v<typename P::fixed_point>)
-        CHECK(g.fixed_point == graph::nowhere);
-    else
-        CHECK(g.fixed_point == P::template slot<typename P::fixed_point>);
+    CHECK(g.root() == position<types, E>);
 }
 
-TEST_CASE("graph: it agrees with an expression's type and with the rules of its nodes") {
+TEST_CASE("graph: it agrees with an expression's type") {
     SUBCASE("FP-Mamba, Householder") { check_agrees(models::fp_mamba(householder<4>)); }
     SUBCASE("FP-Mamba, Kronecker after DPLR") { check_agrees(models::fp_mamba(kronecker * dplr<2>)); }
     SUBCASE("FP-RNN, contractive") { check_agrees(models::fp_rnn(contractive<9, 10>(householder<2>))); }
@@ -74,6 +64,32 @@ TEST_CASE("graph: it agrees with an expression's type and with the rules of its 
         const auto Q = householder<1>(in);
         check_agrees(fixed_point(tanh(Q * affine<"u">(in)) * sigmoid(parameter<"a">()) + (I - Q) * prev));
     }
+}
+
+TEST_CASE("graph: parameters and carries of a model") {
+    const auto model = models::fp_mamba(kronecker);
+    constexpr const graph::view& g = graph::view_of<std::remove_const_t<decltype(model)>>;
+    const dims sizes{.d_in = 5, .d_inner = 12, .d_state = 3};
+    std::vector<std::string> declared;
+    for (const parameter_spec& p : graph::declare(g, sizes))
+        declared.push_back(p.name + " " + p.extents.to_string() + (p.decay ? " decays" : ""));
+    const std::vector<std::string> expected{
+        "norm.weight [5]", "x [12,5] decays",    "delta [12,12] decays", "delta.bias [12]",  "b [3,24] decays",
+        "c [3,24] decays", "Q.k [16,24] decays", "Q.gate [7,24] decays", "Q.gate.bias [7]",  "ssm.omega [3,12]",
+        "D [12]",          "y_norm.weight [12]", "y_norm.bias [12]",     "z [12,17] decays", "out [5,12] decays"};
+    CHECK(declared == expected);
+    // The state of the scan, and y_{t−1} inside and behind the iteration.
+    CHECK(graph::carry_width(g, sizes) == 3 * 12 + 12 + 12);
+    CHECK(g[g.root()].width.of(sizes) == 5);
+}
+
+TEST_CASE("graph: a mixer says which of its maps has a width that it cannot use") {
+    using M =
+        mixer_node<householder_mixer<2>, decltype(linear<"u">(in)), decltype(linear<"alpha", fixed_width<2>>(in))>;
+    constexpr auto y = M{} * linear<"v">(in);
+    constexpr const graph::view& g = graph::view_of<std::remove_const_t<decltype(y)>>;
+    CHECK_THROWS_WITH_AS(graph::declare(g, {.d_in = 5, .d_inner = 12}), "mixer: map 0 must have width 24, got 12",
+                         argument_error);
 }
 
 TEST_CASE("graph: equal expressions are one node") {

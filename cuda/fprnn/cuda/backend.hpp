@@ -5,6 +5,7 @@
 #include <fprnn/cuda/own_kernels.hpp>
 #include <fprnn/cuda/parameters.hpp>
 #include <fprnn/cuda/pass.hpp>
+#include <fprnn/cuda/planning.hpp>
 #include <fprnn/cuda/recorder.hpp>
 #include <fprnn/cuda/row.hpp>
 #include <fprnn/cuda/tensor.hpp>

@@ -41,6 +41,7 @@ class executable_graph;
 class graphs_of_calls;
 class known_graphs;
 class recorder;
+struct device_planning;
 
 inline void copy_now(const device&, void* to, const void* from, index bytes, const fprnn::shape&);
 
@@ -161,6 +162,7 @@ public:
     using memory = detail::numbers<T>;
     template <class T>
     using row_sums = detail::row_sums<T>;
+    using planning = detail::device_planning;
 
     /// argument_error unless x, a tensor or its view, is on this device.
     template <class Array>

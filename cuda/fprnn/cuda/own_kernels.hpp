@@ -1,9 +1,9 @@
 #pragma once
 
 #include <fprnn/cuda/scan.hpp>
+#include <fprnn/cuda/scan_operations.hpp>
 #include <fprnn/cuda/selective_scan.hpp>
-#include <fprnn/program/rules/scan.hpp>
-#include <fprnn/program/selective_scan_bodies.hpp>
+#include <fprnn/operations/scan.hpp>
 
 #include <cstddef>
 #include <utility>
@@ -44,19 +44,28 @@ bool rows_are_dense(index channels, const kernel::chain_of_scan<F, T, From...>& 
     return dense;
 }
 template <class T, class Step, class Behind>
-bool start_kernel(const device& d, index n, const body::selective_scan<T, Step, Behind>& scan) {
+bool start_scan(const device& d, index n, const body::selective_scan<T>& scan, const Step& before,
+                const Behind& behind) {
     const index N = scan.shape.states, D = scan.shape.channels;
     if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != N * D || N > max_states<T> ||
-        !rows_are_dense(D, scan.step) || !rows_are_dense(D, scan.behind))
+        !rows_are_dense(D, before) || !rows_are_dense(D, behind))
         return false;
     selective_scan_sequences<T, T> s{arguments_of<T>(n, scan)};
     s.u = scan.u.data, s.y = scan.y.data;
     s.carry_in = s.carry_out = scan.H.data;
     if constexpr (Step::is_chain || Behind::is_chain)
-        selective_scan_launch(d, selective_scan_in_chains<T, T, Step, Behind>{s, scan.step, scan.behind});
+        selective_scan_launch(d, selective_scan_in_chains<T, T, Step, Behind>{s, before, behind});
     else
         selective_scan_launch(d, s);
     return true;
+}
+template <class T>
+bool start_kernel(const device& d, index n, const body::selective_scan<T>& scan) {
+    return start_scan(d, n, scan, kernel::no_chain<T>(), kernel::no_chain<T>());
+}
+template <class T, class Step, class Behind>
+bool start_kernel(const device& d, index n, const body::selective_scan_in_chains<T, Step, Behind>& all) {
+    return start_scan(d, n, all.scan, all.before, all.behind);
 }
 template <class T>
 bool bars_are_dense(index, const kernel::no_chain<T>&) {
@@ -74,27 +83,36 @@ bool bars_are_dense(index channels, const kernel::chain_of_scan_back<F, T, Store
     return dense;
 }
 template <class T, class Behind>
-bool start_kernel(const device& d, index n, const body::selective_scan_back_input<T, Behind>& scan) {
+bool start_back_input(const device& d, index n, const body::selective_scan_back_input<T>& scan, const Behind& behind) {
     const index N = scan.shape.states, D = scan.shape.channels, one = N * D;
     if (!is_dense<T>(n, scan, scan.y_bar, scan.u_bar) || scan.H_bar.stride != one || N > max_states<T> ||
-        !bars_are_dense(D, scan.behind))
+        !bars_are_dense(D, behind))
         return false;
-    selective_scan_input_adjoint<T, T, Behind> s{{arguments_of<T>(n, scan)}, scan.behind};
+    selective_scan_input_adjoint<T, T, Behind> s{{arguments_of<T>(n, scan)}, behind};
     std::swap(s.b, s.c);
     s.u = scan.y_bar.data, s.y = scan.u_bar.data;
     s.carry_in = s.carry_out = scan.H_bar.data;
     selective_scan_launch(d, s);
     return true;
 }
+template <class T>
+bool start_kernel(const device& d, index n, const body::selective_scan_back_input<T>& scan) {
+    return start_back_input(d, n, scan, kernel::no_chain<T>());
+}
+template <class T, class Behind>
+bool start_kernel(const device& d, index n, const body::selective_scan_back_input_in_chains<T, Behind>& all) {
+    return start_back_input(d, n, all.scan, all.behind);
+}
 /// A single token's states need not be recomputed.
 template <class T, class Step, class Behind>
-bool start_kernel(const device& d, index n, const body::selective_scan_back<T, Step, Behind>& scan) {
+bool start_back(const device& d, index n, const body::selective_scan_back<T>& scan, const Step& before,
+                const Behind& behind) {
     const auto& [tokens, N, D, stride, state_stride] = scan.shape;
     const auto fits = [](const strided<T>& bar, index width) { return !bar.data || bar.stride == width; };
     if (tokens < 2 || N > max_back_states<T> || !is_dense<T>(n, scan, scan.u, scan.y_bar) || scan.H.stride != N * D ||
         scan.H_bar.stride != N * D || !fits(scan.delta_bar, D) || !fits(scan.u_bar, D) || !fits(scan.b_bar, N) ||
-        !fits(scan.c_bar, N) || (scan.A_bar.rows.data && !scan.A_bar.of_worker) || !bars_are_dense(D, scan.step) ||
-        !bars_are_dense(D, scan.behind))
+        !fits(scan.c_bar, N) || (scan.A_bar.rows.data && !scan.A_bar.of_worker) || !bars_are_dense(D, before) ||
+        !bars_are_dense(D, behind))
         return false;
     selective_scan_adjoint<T, T, update::accumulate> s{arguments_of<T>(n, scan)};
     s.workers = d.workers(n);
@@ -102,11 +120,19 @@ bool start_kernel(const device& d, index n, const body::selective_scan_back<T, S
     s.H_bar = scan.H_bar.data, s.delta_bar = scan.delta_bar.data, s.u_bar = scan.u_bar.data;
     s.A_bar = scan.A_bar.rows.data;
     if constexpr (Step::is_chain || Behind::is_chain)
-        selective_scan_back_launch(d, selective_scan_adjoint_in_chains<T, T, Step, Behind>{s, scan.step, scan.behind},
+        selective_scan_back_launch(d, selective_scan_adjoint_in_chains<T, T, Step, Behind>{s, before, behind},
                                    scan.b_bar.data, scan.c_bar.data);
     else
         selective_scan_back_launch(d, s, scan.b_bar.data, scan.c_bar.data);
     return true;
+}
+template <class T>
+bool start_kernel(const device& d, index n, const body::selective_scan_back<T>& scan) {
+    return start_back(d, n, scan, kernel::no_chain<T>(), kernel::no_chain<T>());
+}
+template <class T, class Step, class Behind>
+bool start_kernel(const device& d, index n, const body::selective_scan_back_in_chains<T, Step, Behind>& all) {
+    return start_back(d, n, all.scan, all.before, all.behind);
 }
 
 /// Starts a body of one long row that has a kernel of its own. Says whether it has.

@@ -31,7 +31,7 @@ struct selective_scan_adjoint : selective_scan_arguments<T> {
 };
 
 /// As an expression has it: ȳ is what the chain behind sends to the scan's value, beside what others do, and what Δ has goes through its own chain
-/// (fprnn/program/rules/scan_chains.hpp); skip, gate and softplus are left out, and delta_bar where Δ has a chain.
+/// (fprnn/cuda/scan_chains.hpp); skip, gate and softplus are left out, and delta_bar where Δ has a chain.
 template <class T, class S, class Step, class Behind>
 struct selective_scan_adjoint_in_chains : selective_scan_adjoint<T, S, update::accumulate> {
     static constexpr bool has_chains = true;

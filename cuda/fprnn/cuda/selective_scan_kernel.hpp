@@ -1,8 +1,8 @@
 #pragma once
 
+#include <fprnn/cuda/scan_chain.hpp>
 #include <fprnn/cuda/team.hpp>
 #include <fprnn/ops/elementwise.hpp>
-#include <fprnn/ops/scan_chain.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct selective_scan_sequences : selective_scan_arguments<T> {
 };
 
 /// As an expression has it: Δ_t is a chain of rows, and another, of y_t = c_tᵀ H_t and what lies in rows, is stored beside it
-/// (fprnn/program/rules/scan_chains.hpp); skip, gate and softplus are left out.
+/// (fprnn/cuda/scan_chains.hpp); skip, gate and softplus are left out.
 template <class T, class S, class Step, class Behind>
 struct selective_scan_in_chains : selective_scan_sequences<T, S> {
     static constexpr bool has_chains = true;

@@ -3,7 +3,6 @@
 #include <fprnn/fixed_point/tile.hpp>
 
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,28 +11,25 @@
 /// A batch of sequences through a whole program, tile by tile on the backend's threads, there and back.
 namespace fprnn::engine {
 
-/// Where the nodes' parameters begin among the program's own, and how many there are.
-template <class Program>
+/// Where the nodes' parameters begin among a layer's own, and how many there are.
 struct parameter_layout {
-    std::array<index, Program::size> starts{};
+    std::vector<index> starts{};
     index count = 0;
 
     parameter_layout() = default;
-    explicit parameter_layout(const dims& size) {
-        for_each_node(typename Program::nodes{}, [&]<class E>() {
-            starts[Program::template slot<E>] = count;
-            std::vector<parameter_spec> specs;
-            rule<E>::declare(size, specs);
+    parameter_layout(const graph::view& g, const dims& size) {
+        graph::for_each_declaration(g, size, [&](graph::slot, const std::vector<parameter_spec>& specs) {
+            starts.push_back(count);
             for (const auto& p : specs) count += p.extents.count();
         });
     }
 };
 
-/// What the way back reads of the way there.
-template <class Program, class T, class Backend>
+/// What a backward pass reads of the forward pass.
+template <class T, class Backend>
 struct record {
     dims size;
-    parameter_layout<Program> layout;  ///< for `size`
+    parameter_layout layout;  ///< for `size`
     const T* parameters = nullptr;
     index tiles = 0;
     index kept_per_tile = 0;
@@ -43,26 +39,37 @@ struct record {
     work_counters adjoint_work{};
     index bytes() const { return tiles * kept_per_tile * static_cast<index>(sizeof(T)); }
 
-    void of(const dims& s, const T* p) {
-        if (size != s) layout = parameter_layout<Program>(s);
+    void of(const graph::view& g, const dims& s, const T* p) {
+        if (size != s) layout = parameter_layout(g, s);
         size = s;
         parameters = p;
     }
 };
+
+/// A frame with its memory and the parameters of its nodes.
+template <class T, class Backend>
+workspace<T> begin_tile(frame<T, Backend>& f, const parameter_layout& layout, const T* parameters, T* gradient,
+                        arena<T> scratch, arena<T> kept) {
+    for (graph::slot s = 0; s < f.graph.size(); ++s) f.nodes[s].parameters = layout.starts[s];
+    f.parameters = parameters;
+    f.gradient = gradient;
+    return lay_out(f, scratch, kept);
+}
 
 /// Tiles of a batch are summed in so many groups, each by one thread, so that any number of threads adds in one order.
 inline constexpr index gradient_groups = 8;
 
 /// y* of x [B,T,d_in], neither B nor T zero: result.value [B,T,width], how it was found, and result.carry [B,carry_width], which enters as
 /// the carry in. Of `keep`, when it is given, layout and parameters are there.
-template <class Program, class T, class Backend, class X, class Result>
-void batch_forward(const chunked& schedule, const adjoint& method, const dims& size, const T* parameters,
-                   view<const X> x, Backend& backend, record<Program, T, Backend>* keep, Result& result) {
-    using frame = fprnn::frame<Program, T, Backend>;
+template <class T, class Backend, class X, class Result>
+void batch_forward(const plan<T, Backend>& what, const chunked& schedule, const adjoint& method, const dims& size,
+                   const T* parameters, view<const X> x, Backend& backend, record<T, Backend>* keep, Result& result) {
     const index B = x.shape()[0], tokens = x.shape()[1];
     const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
-    const auto layout = keep ? keep->layout : parameter_layout<Program>(size);
-    const auto sizes = measure_tile<frame>(backend, B, size, tokens, pass::forward, schedule, method);
+    const parameter_layout own = keep ? parameter_layout() : parameter_layout(what.nodes, size);
+    const parameter_layout& layout = keep ? keep->layout : own;
+    const pass_of<T, Backend> forward_pass{what, backend, B, size, tokens, pass::forward, schedule, method};
+    const auto sizes = measure_tile(forward_pass);
     if (keep) {
         keep->tiles = tiles;
         keep->kept_per_tile = sizes.kept;
@@ -77,12 +84,9 @@ void batch_forward(const chunked& schedule, const adjoint& method, const dims& s
     backend.for_each(tiles, [&](index i, index thread) {
         const index first = i * tile, sequences = std::min(tile, B - first);
         T* const mine = memory.data() + thread * per_thread;
-        auto f = make_frame<frame>(backend, B, size, tokens, pass::forward, schedule, method);
-        f.parameter_start = &layout.starts;
-        f.parameters = parameters;
-        arena<T> scratch_arena(mine);
-        arena<T> kept_arena(keep ? keep->kept->data() + i * sizes.kept : mine + sizes.scratch);
-        const auto extra = lay_out(f, scratch_arena, kept_arena);
+        auto f = forward_pass.make_frame();
+        const auto extra = begin_tile(f, layout, parameters, static_cast<T*>(nullptr), arena<T>(mine),
+                                      arena<T>(keep ? keep->kept->data() + i * sizes.kept : mine + sizes.scratch));
         forward(f, extra, schedule, x, value, carry, result, first, sequences);
         std::lock_guard lock(work_mutex);
         result.work += f.work;
@@ -90,14 +94,15 @@ void batch_forward(const chunked& schedule, const adjoint& method, const dims& s
 }
 
 /// Its adjoint: adds to x_bar [B,T,d_in] and to `gradient`, laid out as the parameters, what y_bar [B,T,width] sends back.
-template <class Program, class T, class Backend, class X>
-void batch_backward(const chunked& schedule, const adjoint& method, record<Program, T, Backend>& kept, view<const X> x,
-                    view<const X> y_bar, view<X> x_bar, T* gradient, Backend& backend) {
-    using frame = fprnn::frame<Program, T, Backend>;
+template <class T, class Backend, class X>
+void batch_backward(const plan<T, Backend>& what, const chunked& schedule, const adjoint& method,
+                    record<T, Backend>& kept, view<const X> x, view<const X> y_bar, view<X> x_bar, T* gradient,
+                    Backend& backend) {
     using memory = typename Backend::template memory<T>;
     const index B = x.shape()[0], tokens = x.shape()[1], parameters = kept.layout.count;
     const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
-    const auto sizes = measure_tile<frame>(backend, B, kept.size, tokens, pass::backward, schedule, method);
+    const pass_of<T, Backend> backward_pass{what, backend, B, kept.size, tokens, pass::backward, schedule, method};
+    const auto sizes = measure_tile(backward_pass);
     constexpr bool one_tile = !has_tiles<Backend>;
     const index groups = std::min(gradient_groups, tiles);
     memory partial(backend, groups * parameters);
@@ -110,16 +115,13 @@ void batch_backward(const chunked& schedule, const adjoint& method, record<Progr
         backend.fill(parameters, group_gradient, 0);
         for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
             const index first = i * tile, sequences = std::min(tile, B - first);
-            auto f = make_frame<frame>(backend, B, kept.size, tokens, pass::backward, schedule, method);
-            f.parameter_start = &kept.layout.starts;
-            f.parameters = kept.parameters;
-            f.gradient = group_gradient;
-            arena<T> scratch_arena(scratch.data() + thread * sizes.scratch);
-            arena<T> kept_arena(kept.kept->data() + i * sizes.kept);
-            const auto extra = lay_out(f, scratch_arena, kept_arena);
+            auto f = backward_pass.make_frame();
+            const auto extra = begin_tile(f, kept.layout, kept.parameters, group_gradient,
+                                          arena<T>(scratch.data() + thread * sizes.scratch),
+                                          arena<T>(kept.kept->data() + i * sizes.kept));
             backward(f, extra, method, x, y_bar, first, sequences, *kept.adjoint_convergence);
             backend.at_once([&] {
-                scatter(f, f.template bar_at<input_node>(0), true, x_bar, first, sequences);
+                scatter(f, f.bar_at(f.graph.input, 0), true, x_bar, first, sequences);
                 if (one_tile && parameters > 0)
                     backend.template row<T>(body::add<T>{parameters, partial.data(), gradient});
             });

@@ -3,6 +3,7 @@
 #include <fprnn/backend/default.hpp>
 #include <fprnn/expression/expression.hpp>
 #include <fprnn/fixed_point/batch.hpp>
+#include <fprnn/fixed_point/plan_of.hpp>
 #include <fprnn/graph/explain.hpp>
 #include <fprnn/tape/tape.hpp>
 
@@ -23,15 +24,17 @@ namespace fprnn {
 template <class Root>
 class layer {
 public:
-    using program = fprnn::program<Root>;
-    static_assert(program::size > 0);  // an expression that is no program is refused where its layer is named
-    // What sees nothing of x would be the same sequence for every x, and mostly somebody forgot.
-    static_assert(contains<typename program::nodes, input_node>,
+    static_assert(nodes_of<Root>::size > 0);  // what cannot be a layer is refused where it is named
+    // What sees nothing of x would be the same sequence for every x, which is a mistake as a rule.
+    static_assert(contains<typename nodes_of<Root>::types, input_node>,
                   "a layer maps sequences: its expression must contain `in`, as in tanh(linear<\"B\">(in) + f)");
     /// An argument that converts instead of deducing.
     template <class A>
     using same = std::type_identity_t<A>;
-    static constexpr bool has_fixed_point = engine::has_fixed_point<program>;
+    static constexpr graph::view nodes = graph::view_of<Root>;
+    static constexpr bool has_fixed_point = nodes.fixed_point != graph::nowhere;
+    /// Whether one-token chunks are solved in R numbers; explain(layer) says why not.
+    static constexpr bool is_reduced = static_cast<bool>(graph::reduce(nodes));
     template <class T, class Backend, class X = T>
     using solution_on = solution<T, typename Backend::template array<X>, typename Backend::template array<T>>;
 
@@ -46,14 +49,11 @@ public:
     /// The parameters that the expression declares, in order. Errors: a width below 1, sizes that a node refuses.
     static std::vector<parameter_spec> declare(const dims& size) {
         size.validate();
-        std::vector<parameter_spec> specs;
-        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::check(size); });
-        for_each_node(typename program::nodes{}, [&]<class E>() { rule<E>::declare(size, specs); });
-        return specs;
+        return graph::declare(nodes, size);
     }
-    static index output_width(const dims& size) { return rule<Root>::width(size); }
+    static index output_width(const dims& size) { return nodes[nodes.root()].width.of(size); }
     /// Numbers that a sequence's carry holds: scan states, last tokens.
-    static index carry_width(const dims& size) { return engine::carry_width<program>(size); }
+    static index carry_width(const dims& size) { return graph::carry_width(nodes, size); }
 
     /// The widths are read off the parameters' own tree when it was made by init(layer, …). Arguments and results are the host's, wherever
     /// the backend computes: a device is given copies, and gives its results back.
@@ -131,7 +131,7 @@ public:
 
     /// What the backward pass reads: one record, whatever the number of iterations. A record can be used again.
     template <class T, class Backend = default_backend>
-    using record = engine::record<program, T, Backend>;
+    using record = engine::record<T, Backend>;
 
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
     template <class T, backend_for<T> Backend, class X = T>
@@ -160,11 +160,11 @@ public:
         result.work = {};
         if (carry.data()) backend.copy(carry.size(), carry.data(), result.carry.data());
         if (keep) {
-            keep->of(size, parameters);
+            keep->of(nodes, size, parameters);
             keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0);
         }
         if (B == 0 || tokens == 0) return;
-        engine::batch_forward<program, T>(schedule, adjoint, size, parameters, x, backend, keep, result);
+        engine::batch_forward(plan_of<Root, T, Backend>, schedule, adjoint, size, parameters, x, backend, keep, result);
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
@@ -172,7 +172,7 @@ public:
     void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
               T* gradient, Backend& backend) const {
         if (x.shape()[0] == 0 || x.shape()[1] == 0) return;
-        engine::batch_backward<program, T>(schedule, adjoint, kept, x, y_bar, x_bar, gradient, backend);
+        engine::batch_backward(plan_of<Root, T, Backend>, schedule, adjoint, kept, x, y_bar, x_bar, gradient, backend);
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
@@ -260,7 +260,7 @@ layer_parameters<T> init(const layer<Root>&, const dims& size, seed s = {}) {
 /// a line a node.
 template <class Root>
 std::string explain(const layer<Root>&) {
-    return graph::explain(graph::graph_of<Root>);
+    return graph::explain(graph::view_of<Root>);
 }
 
 }  // namespace fprnn

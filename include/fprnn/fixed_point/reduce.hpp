@@ -4,57 +4,14 @@
 #include <fprnn/fixed_point/token_adjoint.hpp>
 #include <fprnn/fixed_point/watch.hpp>
 #include <fprnn/graph/lower.hpp>
+#include <fprnn/graph/node_types.hpp>
 #include <fprnn/graph/reduce.hpp>
-#include <fprnn/program/rules/mixers.hpp>
+#include <fprnn/operations/mixers.hpp>
 
 #include <algorithm>
 #include <concepts>
 
-/// From a program to the equation of one of its tokens in R numbers, when it has one: see fixed_point/token_norm.hpp.
-namespace fprnn::engine {
-
-template <class>
-struct solved_expression {
-    using type = void;
-};
-template <class E>
-struct solved_expression<fixed_point_node<E>> {
-    using type = E;
-};
-
-/// What an expression is before its norm, if it ends with one.
-template <class E>
-struct before_norm {
-    using function = kernel::no_norm;
-    using operand = E;
-};
-template <class Function, auto Name, class E>
-struct before_norm<norm_node<Function, Name, E>> {
-    using function = Function;
-    using operand = E;
-};
-
-/// How the tokens of a program are reduced.
-template <class Program>
-inline constexpr graph::reduction reduction_of = graph::reduce(graph::graph_of<typename Program::root>);
-template <class Program>
-inline constexpr bool is_reducible = bool(reduction_of<Program>);
-/// Of a program whose tokens are.
-template <class Program>
-struct reduction {
-    using solved = typename solved_expression<typename Program::fixed_point>::type;
-    using mix = node_at<typename Program::nodes, reduction_of<Program>.mix>;
-    using norm = typename before_norm<solved>::function;
-    using operand = typename before_norm<solved>::operand;
-
-    /// Between mixer and norm.
-    template <class E>
-    static constexpr bool inner = graph::is_between(graph::graph_of<typename Program::root>, reduction_of<Program>,
-                                                    Program::template slot<E>);
-};
-
-}  // namespace fprnn::engine
-
+/// One-token chunks in R numbers, where an expression allows it: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::body {
 
 /// What tokens share while they are solved in R numbers. Row s is token s.
@@ -173,133 +130,168 @@ struct expand_adjoint {
 
 namespace fprnn::engine {
 
-/// The tokens of a one-token chunk, each in R numbers: the first `sequences` of the tile's rows from `row` on. What is done for
-/// all of them at once is done for the whole tile: loops over registers end in the same places for any number of sequences.
-template <class F>
-class reduced_tokens {
-    using T = typename F::scalar;
-    using parts = reduction<typename F::program>;
-    template <class>
-    struct split;
-    template <class Q, class V, class W>
-    struct split<mix_node<Q, V, W>> {
-        using mixer = typename Q::mixer_type;
-        using prepared = prepared_node<Q>;
-        using v = V;
-    };
-    using mix = typename parts::mix;
-    using mixer = typename split<mix>::mixer;
-    using norm = typename parts::norm;
-    static constexpr int R = mixer::rank;
-    static constexpr index numbers_of_a_token =
-        std::max(kernel::token_iteration<serial_team<T>, R, norm, T>::numbers_of_a_token,
-                 kernel::token_adjoint<serial_team<T>, R, norm, T>::numbers_of_a_token);
+/// One-token chunks that are solved in R numbers: the first `sequences` of the tile's rows from `row` on, in `scratch`. What is done
+/// for all of them at once is done for the whole tile: loops over registers end in the same places for any number of sequences.
+template <class T, class Backend>
+struct token_reduction {
+    using frame = fprnn::frame<T, Backend>;
 
-public:
-    /// Numbers of scratch that they need.
-    static index scratch(const F& f) {
-        const index D = f.size.d_inner;
-        return 2 * f.tile * D + f.on.workers(f.tile) * ((R + 1) * D + mixer::scratch(D)) + f.tile * numbers_of_a_token;
-    }
-
-    reduced_tokens(F& f, index row, index sequences, T* scratch)
-        : f_(f), row_(row), sequences_(sequences), D_(f.size.d_inner) {
-        const index workers = f.on.workers(f.tile);
-        a_ = {scratch, D_};
-        g_ = {a_[f.tile], D_};
-        V_ = {g_[f.tile], (R + 1) * D_};
-        mixer_scratch_ = {V_[workers], mixer::scratch(D_)};
-        equations_ = mixer_scratch_[workers];
-    }
-
-    /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g ⊙ Q v.
-    void open() {
-        const index n = f_.tile * D_;
-        T* m = f_.template value_at<mix>(row_);
-        const T* x = f_.template value_at<typename parts::operand>(row_);
-        try_inner(m, T(0));
-        f_.on.copy(n, x, a_.data);
-        try_inner(m, T(1));
-        f_.one_row(body::difference<T>{n, x, a_.data, g_.data});
-        f_.each_row(sequences_, body::mix<mixer, T>{D_, q(), v(), {}, {m, D_}, mixer_scratch_});
-        f_.work.mixer_applications += sequences_;
-        f_.one_row(body::add_product<T>{n, g_.data, m, a_.data});
-    }
+    /// Numbers of scratch.
+    virtual index scratch(const frame&) const = 0;
     /// y = y^ℓ, Picard's iterates. The watches go on from ℓ, or from the beginning where it did not settle in ell_max iterations.
-    void iterate(double tolerance, int ell_max, const watches<T>& of) {
-        const auto all = in_numbers();
-        f_.each_row(sequences_, body::reduce_token<mixer, norm, T>{all, a_});
-        f_.one_row(body::iterate_tokens<mixer, norm, T>{all, tolerance, ell_max});
-        f_.each_row(sequences_,
-                    body::expand_token<mixer, norm, T>{all, a_, {f_.template value_at<previous_node>(row_), D_}, of});
-    }
-
-    /// The way back through p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
-    void open_adjoint() {
-        back_inner(T(0), a_.data);
-        back_inner(T(1), g_.data);
-        f_.one_row(body::difference<T>{f_.tile * D_, g_.data, a_.data, g_.data});
-    }
+    virtual void iterate(frame&, index row, index sequences, T* scratch, double tolerance, int ell_max,
+                         const watches<T>& of) const = 0;
     /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ at the point that the rows hold. The watches end where it has been found.
-    void solve_adjoint(double tolerance, const T* delta, T* w, const watches<T>& of) {
-        const auto all = in_numbers();
-        const strided<const T> x{f_.template value_at<typename parts::operand>(row_), D_};
-        f_.each_row(sequences_, body::reduce_adjoint<mixer, norm, T>{all, x, {delta, D_}, a_});
-        f_.one_row(body::solve_adjoints<mixer, norm, T>{all});
-        f_.each_row(sequences_, body::expand_adjoint<mixer, norm, T>{all, tolerance, {delta, D_}, {w, D_}, of});
+    virtual void solve_adjoint(frame&, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
+                               const watches<T>& of) const = 0;
+
+protected:
+    ~token_reduction() = default;
+};
+
+/// Of y = norm(p + g ⊙ (Q v + (I − Q) prev)): `Norm` is kernel::no_norm where there is none.
+template <class Mixer, class Norm, class T, class Backend>
+struct reduced_tokens final : token_reduction<T, Backend> {
+    using typename token_reduction<T, Backend>::frame;
+    static constexpr int R = Mixer::rank;
+    static constexpr index numbers_of_a_token =
+        std::max(kernel::token_iteration<serial_team<T>, R, Norm, T>::numbers_of_a_token,
+                 kernel::token_adjoint<serial_team<T>, R, Norm, T>::numbers_of_a_token);
+
+    index scratch(const frame& f) const override {
+        const index D = f.iterate_width();
+        return 2 * f.tile * D + f.on.workers(f.tile) * ((R + 1) * D + Mixer::scratch(D)) + f.tile * numbers_of_a_token;
+    }
+    void iterate(frame& f, index row, index sequences, T* scratch, double tolerance, int ell_max,
+                 const watches<T>& of) const override {
+        const chunk_of_a_token c(f, row, sequences, scratch);
+        c.open();
+        const auto all = c.in_numbers();
+        f.each_row(sequences, body::reduce_token<Mixer, Norm, T>{all, c.a});
+        f.one_row(body::iterate_tokens<Mixer, Norm, T>{all, tolerance, ell_max});
+        f.each_row(sequences,
+                   body::expand_token<Mixer, Norm, T>{all, c.a, {f.value_at(f.graph.previous, row), c.D}, of});
+    }
+    void solve_adjoint(frame& f, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
+                       const watches<T>& of) const override {
+        const chunk_of_a_token c(f, row, sequences, scratch);
+        c.open_adjoint();
+        const auto all = c.in_numbers();
+        const strided<const T> x{f.value_at(c.end, row), c.D};
+        f.each_row(sequences, body::reduce_adjoint<Mixer, Norm, T>{all, x, {delta, c.D}, c.a});
+        f.one_row(body::solve_adjoints<Mixer, Norm, T>{all});
+        f.each_row(sequences, body::expand_adjoint<Mixer, Norm, T>{all, tolerance, {delta, c.D}, {w, c.D}, of});
     }
 
 private:
-    body::tokens_in_numbers<mixer, norm, T> in_numbers() {
-        if (sequences_ < f_.tile) f_.on.fill(f_.tile * numbers_of_a_token, equations_, 0);
-        const T *weight = nullptr, *bias = nullptr;
-        if constexpr (!std::same_as<norm, kernel::no_norm>) {
-            weight = f_.template parameters_of<typename parts::solved>();
-            bias = weight + D_;
-        }
-        return {D_, f_.tile, q(), weight, bias, g_, V_, equations_};
-    }
-    /// The mixers of the tokens, U first.
-    strided<const T> q() const { return f_.template values<typename split<mix>::prepared>(row_); }
-    strided<const T> v() const {
-        if constexpr (std::same_as<typename split<mix>::v, zero_node>)
-            return {};
-        else
-            return f_.template values<typename split<mix>::v>(row_);
-    }
-    void try_inner(T* m, T value) {
-        f_.on.fill(f_.tile * D_, m, value);
-        for_each_node(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (parts::template inner<E>) rule<E>::value(f_, row_, f_.tile);
-        });
-    }
-    void back_inner(T value, T* m_bar) {
-        for_each_node(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (std::same_as<E, typename parts::operand>)
-                f_.on.fill(f_.tile * D_, f_.template bar_at<E>(row_), value);
-            else if constexpr (parts::template inner<E> || std::same_as<E, mix>)
-                f_.on.fill(f_.tile * f_.template width_of<E>(), f_.template bar_at<E>(row_), 0);
-        });
-        for_each_node_reversed(typename F::program::nodes{}, [&]<class E>() {
-            if constexpr (parts::template inner<E>) rule<E>::template back<dependence::current>(f_, row_, f_.tile);
-        });
-        f_.on.copy(f_.tile * D_, f_.template bar_at<mix>(row_), m_bar);
-    }
+    struct chunk_of_a_token {
+        frame& f;
+        graph::reduction found;
+        graph::slot end;  ///< before the norm
+        index row, sequences, D;
+        strided<T> a, g;  ///< [tile,D]; of the adjoint k in place of a
+        strided<T> V, mixer_scratch;
+        T* equations;
 
-    F& f_;
-    index row_, sequences_, D_;
-    strided<T> a_, g_;  ///< [tile,D]; on the way back k in place of a
-    strided<T> V_, mixer_scratch_;
-    T* equations_;
+        chunk_of_a_token(frame& f_, index row_, index sequences_, T* scratch)
+            : f(f_), found(graph::reduce(f.graph)), row(row_), sequences(sequences_), D(f.iterate_width()) {
+            const index workers = f.on.workers(f.tile);
+            end = found.norm == graph::nowhere ? f.graph.solved() : f.graph.operand(found.norm, 0);
+            a = {scratch, D};
+            g = {a[f.tile], D};
+            V = {g[f.tile], (R + 1) * D};
+            mixer_scratch = {V[workers], Mixer::scratch(D)};
+            equations = mixer_scratch[workers];
+        }
+
+        /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g ⊙ Q v.
+        void open() const {
+            const index n = f.tile * D;
+            T* m = f.value_at(found.mix, row);
+            const T* x = f.value_at(end, row);
+            try_inner(m, T(0));
+            f.on.copy(n, x, a.data);
+            try_inner(m, T(1));
+            f.one_row(body::difference<T>{n, x, a.data, g.data});
+            f.each_row(sequences, body::mix<Mixer, T>{D, q(), v(), {}, {m, D}, mixer_scratch});
+            f.work.mixer_applications += sequences;
+            f.one_row(body::add_product<T>{n, g.data, m, a.data});
+        }
+        /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
+        void open_adjoint() const {
+            back_inner(T(0), a.data);
+            back_inner(T(1), g.data);
+            f.one_row(body::difference<T>{f.tile * D, g.data, a.data, g.data});
+        }
+        body::tokens_in_numbers<Mixer, Norm, T> in_numbers() const {
+            if (sequences < f.tile) f.on.fill(f.tile * numbers_of_a_token, equations, 0);
+            const T *weight = nullptr, *bias = nullptr;
+            if constexpr (!std::same_as<Norm, kernel::no_norm>) {
+                weight = f.parameters_of(found.norm);
+                bias = weight + D;
+            }
+            return {D, f.tile, q(), weight, bias, g, V, equations};
+        }
+
+    private:
+        /// The mixers of the tokens, U first.
+        strided<const T> q() const { return f.values(f.graph.operand(found.mix, 0), row); }
+        strided<const T> v() const {
+            const graph::slot s = f.graph.operand(found.mix, 1);
+            if (s == graph::nowhere) return {};
+            return f.values(s, row);
+        }
+        void try_inner(T* m, T value) const {
+            f.on.fill(f.tile * D, m, value);
+            for (graph::slot s = 0; s < f.graph.size(); ++s)
+                if (graph::is_between(f.graph, found, s)) f.plan.operations[s]->value(f, s, row, f.tile);
+        }
+        void back_inner(T value, T* m_bar) const {
+            for (graph::slot s = 0; s < f.graph.size(); ++s)
+                if (s == end || s == found.mix || graph::is_between(f.graph, found, s))
+                    f.on.fill(f.tile * f.width(s), f.bar_at(s, row), s == end ? value : T(0));
+            for (graph::slot s = f.graph.size(); s-- > 0;)
+                if (graph::is_between(f.graph, found, s))
+                    f.plan.operations[s]->back(f, s, row, f.tile, dependence::current);
+            f.on.copy(f.tile * D, f.bar_at(found.mix, row), m_bar);
+        }
+    };
 };
 
-/// Numbers of scratch that tokens of the program need to be reduced.
-template <class F>
-index token_scratch(const F& f) {
-    if constexpr (is_reducible<typename F::program>)
-        return reduced_tokens<F>::scratch(f);
-    else
-        return 0;
+/// Numbers of scratch that tokens need to be reduced.
+template <class T, class Backend>
+index token_scratch(const frame<T, Backend>& f) {
+    return f.plan.reduction ? f.plan.reduction->scratch(f) : 0;
+}
+
+/// What a norm's node applies, if it is one.
+template <class E>
+struct function_of_norm {
+    using type = kernel::no_norm;
+};
+template <class Function, auto Name, class E>
+struct function_of_norm<norm_node<Function, Name, E>> {
+    using type = Function;
+};
+template <class E>
+struct mixer_of_mix;
+template <class Q, class V, class W>
+struct mixer_of_mix<mix_node<Q, V, W>> {
+    using type = typename Q::mixer_type;
+};
+
+/// How the one-token chunks of an expression are solved in R numbers; null where they are not.
+template <class Root, class T, class Backend>
+constexpr const token_reduction<T, Backend>* reduction_of() {
+    constexpr graph::reduction found = graph::reduce(graph::view_of<Root>);
+    if constexpr (found) {
+        using types = typename nodes_of<Root>::types;
+        using mixer = typename mixer_of_mix<node_at<types, found.mix>>::type;
+        using norm = typename function_of_norm<node_at<types, graph::view_of<Root>.solved()>>::type;
+        return &fprnn::instance<reduced_tokens<mixer, norm, T, Backend>>;
+    } else {
+        return nullptr;
+    }
 }
 
 }  // namespace fprnn::engine

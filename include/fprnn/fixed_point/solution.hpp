@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/core/tensor.hpp>
-#include <fprnn/program/work.hpp>
+#include <fprnn/operations/work.hpp>
 
 #include <algorithm>
 #include <memory>

@@ -4,13 +4,9 @@
 #include <fprnn/fixed_point/solve_adjoint.hpp>
 
 #include <algorithm>
-#include <concepts>
 
 /// One tile of sequences through a whole program, there and back.
 namespace fprnn::engine {
-
-template <class Program>
-inline constexpr bool has_fixed_point = !std::same_as<typename Program::fixed_point, void>;
 
 /// Memory of a tile that belongs to the engine and not to a node.
 template <class T>
@@ -23,61 +19,58 @@ struct workspace {
     engine::watches<T> watches;
 };
 
-/// Numbers that a sequence's carry holds.
-template <class Program>
-index carry_width(const dims& size) {
-    index n = 0;
-    for_each_node(typename Program::nodes{}, [&]<class E>() { n += rule<E>::carry(size); });
-    return n;
-}
+/// What a pass over a batch is of: the same for all of its tiles.
+template <class T, class Backend>
+struct pass_of {
+    const plan<T, Backend>& what;
+    Backend& on;
+    index sequences;
+    const dims& size;
+    index tokens;
+    pass phase;
+    const chunked& schedule;
+    const adjoint& method;
 
-template <class F>
-F make_frame(typename F::backend& on, index sequences, const dims& size, index tokens, pass phase,
-             const chunked& schedule, const adjoint& method) {
-    F f(on, sequences);
-    f.size = size;
-    f.tokens = tokens;
-    f.chunk = std::min(schedule.length, std::max<index>(tokens, 1));
-    f.phase = phase;
-    f.unrolled = phase != pass::forward && detail::evaluations_back(method) > 1;
-    for_each_node(typename F::program::nodes{},
-                  [&]<class E>() { f.width[F::template slot<E>] = rule<E>::width(size); });
-    return f;
-}
+    frame<T, Backend> make_frame() const {
+        return {what,      on,
+                sequences, size,
+                tokens,    std::min(schedule.length, std::max<index>(tokens, 1)),
+                phase,     phase != pass::forward && detail::evaluations_back(method) > 1};
+    }
+};
 
-/// Gives every node its rows. Nodes outside `kept` are computed again on the way back.
-template <class F>
-workspace<typename F::scalar> lay_out(F& f, arena<typename F::scalar>& scratch, arena<typename F::scalar>& kept) {
-    using T = typename F::scalar;
-    using program = typename F::program;
+/// Gives every node its rows. The values of nodes that do not keep them are computed again in a backward pass.
+template <class T, class Backend>
+workspace<T> lay_out(frame<T, Backend>& f, arena<T>& scratch, arena<T>& kept) {
+    const graph::view& g = f.graph;
+    const bool iterates = f.plan.has_fixed_point();
     workspace<T> e;
-    for_each_node(typename program::nodes{}, [&]<class E>() {
-        if constexpr (!rule<E>::broadcast && !detail::is_fixed_point<E>)
-            f.value[F::template slot<E>] = (rule<E>::kept ? kept : scratch).take(f.rows() * f.template width_of<E>());
-        rule<E>::lay_out(f, scratch, kept);
-    });
+    for (graph::slot s = 0; s < g.size(); ++s) {
+        const auto& operation = *f.plan.operations[s];
+        if (!g[s].shared && s != g.fixed_point)
+            f.nodes[s].value = (operation.keeps_values() ? kept : scratch).take(f.rows() * f.width(s));
+        operation.lay_out(f, s, scratch, kept);
+    }
     index packing = 0;
-    for_each_node(typename program::nodes{}, [&]<class E>() { packing = std::max(packing, rule<E>::packing_size(f)); });
+    for (graph::slot s = 0; s < g.size(); ++s) packing = std::max(packing, f.plan.operations[s]->packing_size(f, s));
     f.packing = {scratch.take(packing), {packing}};
-    e.carry = scratch.take(f.tile * carry_width<program>(f.size));
-    if constexpr (has_fixed_point<program>) {
+    e.carry = scratch.take(f.tile * graph::carry_width(g, f.size));
+    if (iterates) {
         e.counts = kept.take((f.tokens + f.chunk - 1) / f.chunk * f.tile);
         e.watches = {scratch.template take_room<watch<T>>(f.tile), scratch.take(f.tile),
                      scratch.template take_room<tally>(f.tile)};
-        if constexpr (!has_tiles<typename F::backend>)
+        if constexpr (!has_tiles<Backend>)
             if (f.chunk > 1) f.steps = scratch.take(token_steps<T>::size(f.tile, f.chunk));
     }
     if (f.phase == pass::forward) {
-        if constexpr (has_fixed_point<program>) e.token = scratch.take(token_scratch(f));
-    } else {
-        for_each_node(typename program::nodes{}, [&]<class E>() {
-            if constexpr (!rule<E>::broadcast)
-                f.bar[F::template slot<E>] = scratch.take(f.template bar_rows_of<E>() * f.template width_of<E>());
-        });
-        if constexpr (has_fixed_point<program>) {
-            e.w = scratch.take(f.chunk * f.tile * f.size.d_inner);
-            e.adjoint = scratch.take(adjoint_scratch(f));
-        }
+        if (iterates) e.token = scratch.take(token_scratch(f));
+        return e;
+    }
+    for (graph::slot s = 0; s < g.size(); ++s)
+        if (!g[s].shared) f.nodes[s].bar = scratch.take(f.bar_rows_of(s) * f.width(s));
+    if (iterates) {
+        e.w = scratch.take(f.chunk * f.tile * f.iterate_width());
+        e.adjoint = scratch.take(adjoint_scratch(f));
     }
     return e;
 }
@@ -86,11 +79,10 @@ struct tile_sizes {
     index scratch, kept;
 };
 /// Numbers that lay_out takes from its two arenas.
-template <class F>
-tile_sizes measure_tile(typename F::backend& on, index sequences, const dims& size, index tokens, pass phase,
-                        const chunked& schedule, const adjoint& method) {
-    F f = make_frame<F>(on, sequences, size, tokens, phase, schedule, method);
-    arena<typename F::scalar> scratch, kept;
+template <class T, class Backend>
+tile_sizes measure_tile(const pass_of<T, Backend>& pass) {
+    auto f = pass.make_frame();
+    arena<T> scratch, kept;
     lay_out(f, scratch, kept);
     return {scratch.used(), kept.used()};
 }
@@ -154,22 +146,22 @@ struct scatter {
 namespace fprnn::engine {
 
 /// The tile's rows of x [B,T,D], and where they stand there.
-template <class F, class X, class T>
-void gather(F& f, view<const X> x, index first, index sequences, T* rows) {
+template <class T, class Backend, class X>
+void gather(frame<T, Backend>& f, view<const X> x, index first, index sequences, T* rows) {
     const index tokens = x.shape()[1], D = x.shape()[2];
     f.each_row(tokens * f.tile,
                body::gather<T, X>{{tokens, f.tile, D, x.data() + first * tokens * D}, sequences, rows});
 }
-template <class F, class T, class X>
-void scatter(F& f, const T* rows, bool adds, view<X> x, index first, index sequences) {
+template <class T, class Backend, class X>
+void scatter(frame<T, Backend>& f, const T* rows, bool adds, view<X> x, index first, index sequences) {
     const index tokens = x.shape()[1], D = x.shape()[2];
     f.each_row(tokens * f.tile,
                body::scatter<T, X>{rows, sequences, adds, {tokens, f.tile, D, x.data() + first * tokens * D}});
 }
 
 /// What became of the tile's sequences, whose first one is number `first` of `all`.
-template <class F>
-void read_tallies(F& f, const tally* tallies, index first, index sequences, convergence& all) {
+template <class T, class Backend>
+void read_tallies(frame<T, Backend>& f, const tally* tallies, index first, index sequences, convergence& all) {
     const auto of = f.on.seen(sequences, tallies);
     for (index s = 0; s < sequences; ++s) {
         const tally& one = of[s];
@@ -182,106 +174,113 @@ void read_tallies(F& f, const tally* tallies, index first, index sequences, conv
     }
 }
 
-/// Calls g(carry rows) of every node that carries: [tile, width], and where its numbers stand in a sequence's carry.
-template <class F, class G>
-void for_each_carry(F& f, const workspace<typename F::scalar>& e, G&& g) {
+/// Calls g(operation, slot, carry rows [tile, width], where its numbers stand in a sequence's carry, width) of every node.
+template <class T, class Backend, class G>
+void for_each_carry(const frame<T, Backend>& f, const workspace<T>& e, const G& g) {
     index at = 0;
-    for_each_node(typename F::program::nodes{}, [&]<class E>() {
-        const index width = rule<E>::carry(f.size);
-        g.template operator()<E>(e.carry + at * f.tile, at, width);
+    for (graph::slot s = 0; s < f.graph.size(); ++s) {
+        const index width = graph::carry_width(f.graph, s, f.size);
+        g(*f.plan.operations[s], s, e.carry + at * f.tile, at, width);
         at += width;
-    });
+    }
+}
+/// Calls g(row, n) for the chunks, first to last.
+template <class T, class Backend, class G>
+void for_each_chunk(const frame<T, Backend>& f, const G& g) {
+    for (index t = 0; t < f.tokens; t += f.chunk) g(t * f.tile, std::min(f.chunk, f.tokens - t) * f.tile);
+}
+template <class T, class Backend>
+void hoist(frame<T, Backend>& f) {
+    for (const graph::slot s : f.plan.iterated) f.plan.operations[s]->hoist(f, s);
 }
 
 /// y* of the tile's sequences from `first` on, value [B,T,width]; carry [B, carry_width] enters as the carry in and leaves as
 /// the carry out.
-template <class F, class T, class X>
-void forward(F& f, const workspace<T>& e, const chunked& schedule, view<const X> x, view<X> value, view<T> carry,
-             convergence& all, index first, index sequences) {
-    using nodes = typename F::program::nodes;
-    using root = typename F::program::root;
+template <class T, class Backend, class X>
+void forward(frame<T, Backend>& f, const workspace<T>& e, const chunked& schedule, view<const X> x, view<X> value,
+             view<T> carry, convergence& all, index first, index sequences) {
     const index carried = carry.shape()[1];
-    for_each_carry(f, e, [&]<class E>(T* rows, index at, index width) {
+    for_each_carry(f, e, [&](const auto& operation, graph::slot s, T* rows, index at, index width) {
         if (width > 0) {
             f.each_row(sequences, body::copy<T>{width, {carry.data() + first * carried + at, carried}, {rows, width}});
             f.on.fill((f.tile - sequences) * width, rows + sequences * width, 0);
         }
-        rule<E>::begin(f, rows);
+        operation.begin(f, s, rows);
     });
-    gather(f, x, first, sequences, f.template value_at<input_node>(0));
-    evaluate<dependence::input>(f, 0, f.rows());
-    if constexpr (has_fixed_point<typename F::program>) {
-        for_each_node(nodes{}, [&]<class E>() { rule<E>::hoist(f); });
+    gather(f, x, first, sequences, f.value_at(f.graph.input, 0));
+    evaluate(f, dependence::input, 0, f.rows());
+    if (f.plan.has_fixed_point()) {
+        hoist(f);
         f.each_row(sequences, body::begin_tallies{e.watches.tallies});
         in_chunks(f, [&] {
-            for (index t = 0; t < f.tokens; t += f.chunk)
-                solve_chunk(f, schedule, sequences, t * f.tile, std::min(f.chunk, f.tokens - t) * f.tile, e.watches,
-                            e.counts + t / f.chunk * f.tile, e.token);
+            for_each_chunk(f, [&](index row, index n) {
+                solve_chunk(f, schedule, sequences, row, n, e.watches, e.counts + row / f.chunk, e.token);
+            });
         });
-        evaluate<dependence::output>(f, 0, f.rows());
+        evaluate(f, dependence::output, 0, f.rows());
         read_tallies(f, e.watches.tallies, first, sequences, all);
     }
-    for_each_carry(f, e, [&]<class E>(T* rows, index at, index width) {
+    for_each_carry(f, e, [&](const auto& operation, graph::slot s, T* rows, index at, index width) {
         if (width == 0) return;
-        rule<E>::end(f, rows);
+        operation.end(f, s, rows);
         f.each_row(sequences, body::copy<T>{width, {rows, width}, {carry.data() + first * carried + at, carried}});
     });
-    scatter(f, f.template value_at<root>(0), false, value, first, sequences);
+    scatter(f, f.value_at(f.graph.root(), 0), false, value, first, sequences);
 }
 
-/// The nodes outside of the iteration, all rows at once, last to first.
-template <dependence Depends, class F>
-void back_outside(F& f) {
-    constexpr dependence last = Depends == dependence::input ? dependence::current : Depends;
-    for_each_node_reversed(nodes_that_depend<typename F::program, Depends, last>{}, [&]<class E>() {
-        if constexpr (E::depends == Depends)
-            rule<E>::template back<dependence::input>(f, 0, f.rows());
-        else
-            rule<E>::hoist_back(f);
-    });
+/// The nodes outside of the iteration that depend in this way, all rows at once, last to first. With the input's are the
+/// hoisted parts of the iteration's.
+template <class T, class Backend>
+void back_outside(frame<T, Backend>& f, dependence depends) {
+    for (graph::slot s = f.graph.size(); s-- > 0;) {
+        const auto& operation = *f.plan.operations[s];
+        if (f.graph[s].depends == depends)
+            operation.back(f, s, 0, f.rows(), dependence::input);
+        else if (depends == dependence::input && f.graph.is_iterated(s))
+            operation.hoist_back(f, s);
+    }
 }
 
 /// Adds to the frame's gradient what y_bar sends back through the tile, and leaves what x receives with the input's node. Values that
 /// were not kept are computed again first.
-template <class F, class T, class X>
-void backward(F& f, const workspace<T>& e, const adjoint& method, view<const X> x, view<const X> y_bar, index first,
-              index sequences, convergence& all) {
-    using nodes = typename F::program::nodes;
-    using root = typename F::program::root;
-    constexpr bool solved = has_fixed_point<typename F::program>;
-    for_each_node(nodes{}, [&]<class E>() { rule<E>::begin(f, nullptr); });
-    gather(f, x, first, sequences, f.template value_at<input_node>(0));
+template <class T, class Backend, class X>
+void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method, view<const X> x, view<const X> y_bar,
+              index first, index sequences, convergence& all) {
+    const graph::view& g = f.graph;
+    const bool solved = f.plan.has_fixed_point();
+    const auto for_each_node = [&](const auto& what) {
+        for (graph::slot s = 0; s < g.size(); ++s) what(*f.plan.operations[s], s);
+    };
+    for_each_node([&](const auto& operation, graph::slot s) { operation.begin(f, s, nullptr); });
+    gather(f, x, first, sequences, f.value_at(g.input, 0));
     f.phase = pass::replay;
-    evaluate<dependence::input>(f, 0, f.rows());
-    if constexpr (solved) {
-        if (f.unrolled) for_each_node(nodes{}, [&]<class E>() { rule<E>::hoist(f); });
+    evaluate(f, dependence::input, 0, f.rows());
+    if (solved) {
+        if (f.unrolled) hoist(f);
         in_chunks(f, [&] {
-            for (index t = 0; t < f.tokens; t += f.chunk) {
-                const index row = t * f.tile, n = std::min(f.chunk, f.tokens - t) * f.tile;
-                evaluate<dependence::shifted>(f, row, n);
-                evaluate<dependence::current>(f, row, n);
-            }
+            for_each_chunk(f, [&](index row, index n) {
+                evaluate(f, dependence::shifted, row, n);
+                evaluate(f, dependence::current, row, n);
+            });
         });
-        evaluate<dependence::output>(f, 0, f.rows());
+        evaluate(f, dependence::output, 0, f.rows());
     }
     f.phase = pass::backward;
     f.work = {};
 
-    for_each_node(nodes{}, [&]<class E>() {
-        // Those of the iteration are cleared chunk by chunk; others are stored by whoever comes first.
-        constexpr bool iterated = E::depends == dependence::shifted || E::depends == dependence::current;
-        if constexpr (!rule<E>::broadcast && !is_stored<typename F::program, E> && !std::same_as<E, root>)
-            if (!iterated || f.unrolled) f.on.fill(f.rows() * f.template width_of<E>(), f.template bar_at<E>(0), 0);
-    });
-    gather(f, y_bar, first, sequences, f.template bar_at<root>(0));
-    if constexpr (solved) {
-        back_outside<dependence::output>(f);
+    // Those of the iteration are cleared chunk by chunk; others are overwritten where one adjoint can.
+    for (graph::slot s = 0; s < g.size(); ++s)
+        if (!g[s].shared && g[s].overwritten_by == graph::nowhere && s != g.root() && (!g.is_iterated(s) || f.unrolled))
+            f.on.fill(f.rows() * f.width(s), f.bar_at(s, 0), 0);
+    gather(f, y_bar, first, sequences, f.bar_at(g.root(), 0));
+    if (solved) {
+        back_outside(f, dependence::output);
         f.each_row(sequences, body::begin_tallies{e.watches.tallies});
         in_chunks(f, [&] { solve_adjoint(f, method, sequences, e.counts, e.w, e.adjoint, e.watches); });
         read_tallies(f, e.watches.tallies, first, sequences, all);
     }
-    back_outside<dependence::input>(f);
-    for_each_node(nodes{}, [&]<class E>() { rule<E>::end_back(f); });
+    back_outside(f, dependence::input);
+    for_each_node([&](const auto& operation, graph::slot s) { operation.end_back(f, s); });
 }
 
 }  // namespace fprnn::engine

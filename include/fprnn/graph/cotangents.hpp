@@ -12,14 +12,29 @@ constexpr slot first_writer(const view& g, slot s) {
     if (g.is_iterated(s)) return nowhere;
     slot first = nowhere;
     for (slot reader = g.size(); reader-- > 0;) {
-        bool reads = false;
-        for (const slot operand : g.operands(reader)) reads = reads || operand == s;
-        if (!reads) continue;
+        if (!g.reads(reader, s)) continue;
         if (g.is_iterated(reader)) return nowhere;
         if (first == nowhere || (g[first].depends == dependence::input && g[reader].depends == dependence::output))
             first = reader;
     }
     return first;
+}
+
+/// Whether the adjoint of `writer` can overwrite the cotangents of its operand s instead of adding to them.
+constexpr bool can_overwrite(const view& g, slot writer, slot s) {
+    if (g[writer].what == kind::elementwise) return true;
+    if (g[writer].what != kind::linear || g.is_iterated(writer)) return false;
+    int times = 0;
+    for (const slot operand : g.operands(writer)) times += operand == s;
+    return times == 1;
+}
+
+/// The node whose adjoint overwrites the cotangents of node s, which then need not be cleared; `nowhere` where all of them add. Those of a
+/// vector that all tokens share are sums and never overwritten.
+constexpr slot overwriter(const view& g, slot s) {
+    if (g[s].shared) return nowhere;
+    const slot first = first_writer(g, s);
+    return first != nowhere && can_overwrite(g, first, s) ? first : nowhere;
 }
 
 }  // namespace fprnn::graph

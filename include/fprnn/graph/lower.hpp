@@ -1,13 +1,19 @@
 #pragma once
 
+#include <fprnn/core/error.hpp>
 #include <fprnn/expression/mixers.hpp>
 #include <fprnn/graph/chains.hpp>
+#include <fprnn/graph/cotangents.hpp>
 #include <fprnn/graph/formula.hpp>
 #include <fprnn/graph/node.hpp>
 
 #include <array>
 #include <cstddef>
+#include <span>
+#include <string>
+#include <tuple>
 #include <type_traits>
+#include <vector>
 
 /// From the type of an expression to its graph, when the program is compiled.
 namespace fprnn::graph {
@@ -66,6 +72,23 @@ struct form<sum_width<W...>> {
     }
 };
 
+inline void declare_vector(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({n.name, {of.width}, n.weight, false});
+}
+inline void declare_map(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({n.name, {of.width, of.columns}, n.weight, true});
+    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
+}
+inline void declare_norm(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({std::string(n.name) + ".weight", {of.width}, n.weight, false});
+    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
+}
+inline void declare_rates(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({std::string(n.name) + ".omega", {of.size.d_state, of.width}, n.weight, false});
+}
+inline index one_token(const node_sizes& of) { return of.width; }
+inline index matrix_state(const node_sizes& of) { return of.size.d_state * of.width; }
+
 /// What is said of one kind of node beside its width, what it depends on and its operands.
 template <class E>
 struct description;
@@ -80,17 +103,21 @@ struct description<previous_node> {
 template <auto Name, class Width, class Init>
 struct description<parameter_node<Name, Width, Init>> {
     static consteval node make() {
-        return {.what = kind::parameter, .name = Name.c_str(), .weight = Init::value, .shared = true};
+        return {.what = kind::parameter,
+                .name = Name.c_str(),
+                .weight = Init::value,
+                .shared = true,
+                .declare = &declare_vector};
     }
 };
 template <class E>
 struct description<shift_node<E>> {
-    static consteval node make() { return {.what = kind::shift}; }
+    static consteval node make() { return {.what = kind::shift, .carry = &one_token}; }
 };
 template <auto Name, class E, class Width, class BiasInit, class WeightInit>
 struct description<linear_node<Name, E, Width, BiasInit, WeightInit>> {
     static consteval node make() {
-        node n{.what = kind::linear, .name = Name.c_str(), .weight = WeightInit::value};
+        node n{.what = kind::linear, .name = Name.c_str(), .weight = WeightInit::value, .declare = &declare_map};
         if constexpr (!std::is_void_v<BiasInit>) {
             n.bias = BiasInit::value;
             n.has_bias = true;
@@ -109,7 +136,9 @@ struct description<elementwise_node<F, E...>> {
 };
 template <class Lambda, class U>
 struct description<scan_node<Lambda, U>> {
-    static consteval node make() { return {.what = kind::scan, .affine = Lambda::depends < dependence::current}; }
+    static consteval node make() {
+        return {.what = kind::scan, .affine = Lambda::depends < dependence::current, .carry = &one_token};
+    }
 };
 template <auto Name, class Delta, class B, class C, class U>
 struct description<selective_scan_node<Name, Delta, B, C, U>> {
@@ -117,7 +146,9 @@ struct description<selective_scan_node<Name, Delta, B, C, U>> {
         return {.what = kind::selective_scan,
                 .name = Name.c_str(),
                 .weight = start::log_row::value,
-                .affine = joined<Delta, B, C> < dependence::current};
+                .affine = joined<Delta, B, C> < dependence::current,
+                .declare = &declare_rates,
+                .carry = &matrix_state};
     }
 };
 template <class Function>
@@ -135,7 +166,8 @@ struct description<norm_node<Function, Name, E>> {
                 .weight = start::constant<1>::value,
                 .bias = start::constant<0>::value,
                 .has_bias = Function::has_bias,
-                .formula = &norm_formula<Function>};
+                .formula = &norm_formula<Function>,
+                .declare = &declare_norm};
     }
 };
 template <class E>
@@ -144,9 +176,24 @@ struct description<l2_normalise_node<E>> {
 };
 template <class M, class... Maps>
 struct description<prepared_node<mixer_node<M, Maps...>>> {
-    static index width(const dims& d) { return M::size(d.d_inner); }
+    static_assert(std::tuple_size_v<decltype(M::raw_sizes(index()))> == sizeof...(Maps),
+                  "mixer_node<M, Maps...>: M::raw_sizes(D) must have one number for each of the maps");
+    /// Whole cache lines: registers that lie across two of them are slow to load, and every mix loads these rows.
+    static index width(const dims& d) {
+        constexpr index line = 16;
+        return (M::size(d.d_inner) + line - 1) / line * line;
+    }
+    static void check(const node_sizes& of, std::span<const index> got) {
+        if constexpr (requires { M::check(of.size.d_inner); }) M::check(of.size.d_inner);
+        const auto expected = M::raw_sizes(of.size.d_inner);
+        for (std::size_t k = 0; k < got.size(); ++k)
+            require(got[k] == expected[k], "mixer", [&] {
+                return "map " + std::to_string(k) + " must have width " + std::to_string(expected[k]) + ", got " +
+                       std::to_string(got[k]);
+            });
+    }
     static consteval node make() {
-        node n{.what = kind::mixer, .width = {.of = &width}, .name = "mixer"};
+        node n{.what = kind::mixer, .width = {.of = &width}, .name = "mixer", .check = &check};
         if constexpr (requires { M::name; }) n.name = M::name;
         if constexpr (compact_mixer<M>) n.rank = M::rank;
         return n;
@@ -172,7 +219,7 @@ struct builder {
     std::array<const char*, Room> types{};
     std::array<slot, 4 * Room> edges{};
     std::size_t size = 0, edge_count = 0;
-    slot fixed_point = nowhere;
+    slot input = nowhere, fixed_point = nowhere, previous = nowhere, previous_before = nowhere;
     bool full = false;
 
     template <class E>
@@ -206,7 +253,10 @@ private:
             shared = shared && nodes[operands[i]].shared;
         }
         n.shared = n.shared || shared;
+        if (n.what == kind::input) input = size;
         if (n.what == kind::fixed_point) fixed_point = size;
+        if (n.what == kind::previous) previous = size;
+        if (n.what == kind::shift && operands[0] == previous) previous_before = size;
         types[size] = &identity<E>;
         nodes[size] = n;
         return size++;
@@ -225,9 +275,13 @@ consteval auto lowered_in() {
     if constexpr (b.full) {
         return lowered_in<Root, 4 * Room>();
     } else {
-        lowered<b.size, b.edge_count> result{.fixed_point = b.fixed_point};
+        lowered<b.size, b.edge_count> result{.input = b.input,
+                                             .fixed_point = b.fixed_point,
+                                             .previous = b.previous,
+                                             .previous_before = b.previous_before};
         for (std::size_t i = 0; i < b.size; ++i) result.nodes[i] = b.nodes[i];
         for (std::size_t i = 0; i < b.edge_count; ++i) result.edges[i] = b.edges[i];
+        for (std::size_t i = 0; i < b.size; ++i) result.nodes[i].overwritten_by = overwriter(result, i);
         return result;
     }
 }
@@ -241,5 +295,8 @@ consteval auto lower() {
 }
 template <class Root>
 inline constexpr auto graph_of = lower<Root>();
+/// The same, whatever its size.
+template <class Root>
+inline constexpr view view_of = graph_of<Root>;
 
 }  // namespace fprnn::graph

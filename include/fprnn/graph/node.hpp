@@ -6,7 +6,8 @@
 #include <cstddef>
 #include <span>
 #include <string>
-#include <string_view>
+#include <utility>
+#include <vector>
 
 /// An expression as values: its nodes in an order in which they can be evaluated. lower<Root>() makes it of a type.
 namespace fprnn::graph {
@@ -56,6 +57,13 @@ struct width_form {
     }
 };
 
+/// The sizes that a node works with.
+struct node_sizes {
+    const dims& size;
+    index width;
+    index columns;  ///< the sum of its operands' widths
+};
+
 /// What an expression's type says of one of its nodes.
 struct node {
     kind what = kind::input;
@@ -69,34 +77,101 @@ struct node {
     bool affine = false;  ///< in the operands that the innermost loop changes: p + g ⊙ x, channel by channel
     bool shared = false;  ///< one row serves all tokens
     int rank = 0;         ///< of a compact mixer, R
+    slot overwritten_by =
+        nowhere;  ///< the node whose adjoint overwrites this one's cotangents instead of adding to them
     /// An elementwise function or a norm of operands that are called so.
     std::string (*formula)(std::span<const std::string>) = nullptr;
+    /// Its parameters, appended to a list; null where it has none.
+    void (*declare)(const node&, const node_sizes&, std::vector<parameter_spec>&) = nullptr;
+    /// Numbers of a sequence that a later call needs to go on; null where there are none.
+    index (*carry)(const node_sizes&) = nullptr;
+    /// argument_error where the node cannot work with these sizes; null where it works with all.
+    void (*check)(const node_sizes&, std::span<const index> operands) = nullptr;
 };
 
 /// A graph, whatever its size.
 struct view {
     std::span<const node> nodes;
     std::span<const slot> edges;
-    slot fixed_point = nowhere;  ///< `nowhere` where nothing is iterated
+    // `nowhere` where there is no such node.
+    slot input = nowhere;
+    slot fixed_point = nowhere;
+    slot previous = nowhere;         ///< y^{ℓ−1}
+    slot previous_before = nowhere;  ///< y_{t−1}^{ℓ−1}
 
     constexpr std::size_t size() const { return nodes.size(); }
     constexpr const node& operator[](slot s) const { return nodes[s]; }
     /// Slots of a node's operands; `nowhere` is the operand that a mix goes without.
     constexpr std::span<const slot> operands(slot s) const { return edges.subspan(nodes[s].first, nodes[s].operands); }
+    constexpr slot operand(slot s, std::size_t i) const { return edges[nodes[s].first + i]; }
     /// Whether a node is evaluated more than once a token.
     constexpr bool is_iterated(slot s) const {
         return nodes[s].depends == dependence::shifted || nodes[s].depends == dependence::current;
     }
+    /// What the graph computes: all others are there for it.
+    constexpr slot root() const { return nodes.size() - 1; }
+    /// f of y* = f(x, y*).
+    constexpr slot solved() const { return operand(fixed_point, 0); }
+    constexpr bool reads(slot s, slot operand) const {
+        for (const slot o : operands(s))
+            if (o == operand) return true;
+        return false;
+    }
 };
+
+/// The widths of all nodes for given sizes.
+inline std::vector<index> widths(const view& g, const dims& size) {
+    std::vector<index> all;
+    for (const node& n : g.nodes) all.push_back(n.width.of(size));
+    return all;
+}
+inline node_sizes sizes_of(const view& g, slot s, const dims& size) {
+    index columns = 0;
+    for (const slot o : g.operands(s))
+        if (o != nowhere) columns += g[o].width.of(size);
+    return {size, g[s].width.of(size), columns};
+}
+/// Calls f(slot, parameters of the node).
+template <class F>
+void for_each_declaration(const view& g, const dims& size, F&& f) {
+    for (slot s = 0; s < g.size(); ++s) {
+        std::vector<parameter_spec> specs;
+        if (g[s].declare) g[s].declare(g[s], sizes_of(g, s, size), specs);
+        f(s, specs);
+    }
+}
+/// The parameters of all nodes, in order. Errors: sizes that a node refuses.
+inline std::vector<parameter_spec> declare(const view& g, const dims& size) {
+    std::vector<parameter_spec> all;
+    for (slot s = 0; s < g.size(); ++s) {
+        if (!g[s].check) continue;
+        std::vector<index> operands;
+        for (const slot o : g.operands(s)) operands.push_back(g[o].width.of(size));
+        g[s].check(sizes_of(g, s, size), operands);
+    }
+    for_each_declaration(g, size, [&](slot, std::vector<parameter_spec>& specs) {
+        for (parameter_spec& p : specs) all.push_back(std::move(p));
+    });
+    return all;
+}
+/// Numbers that a sequence's carry holds: of a node, and of all of them, one after the other.
+inline index carry_width(const view& g, slot s, const dims& size) {
+    return g[s].carry ? g[s].carry(sizes_of(g, s, size)) : 0;
+}
+inline index carry_width(const view& g, const dims& size) {
+    index all = 0;
+    for (slot s = 0; s < g.size(); ++s) all += carry_width(g, s, size);
+    return all;
+}
 
 /// N nodes with E operands in all.
 template <std::size_t N, std::size_t E>
 struct lowered {
     std::array<node, N> nodes{};
     std::array<slot, E> edges{};
-    slot fixed_point = nowhere;
+    slot input = nowhere, fixed_point = nowhere, previous = nowhere, previous_before = nowhere;
 
-    constexpr operator view() const { return {nodes, edges, fixed_point}; }
+    constexpr operator view() const { return {nodes, edges, input, fixed_point, previous, previous_before}; }
 };
 
 }  // namespace fprnn::graph

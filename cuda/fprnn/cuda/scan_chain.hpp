@@ -7,7 +7,7 @@
 #include <cstddef>
 #include <utility>
 
-/// Elementwise chains in the kernel of a selective scan (see fprnn/program/rules/scan_chains.hpp).
+/// Elementwise chains in the kernel of a selective scan (see fprnn/cuda/scan_chains.hpp).
 namespace fprnn::kernel {
 
 /// Where a chain in a scan's body has an argument: it is the scan's value, or its input u, or of a vector that all tokens share, or of rows

@@ -1,4 +1,4 @@
-#include "program/combination.hpp"
+#include "operations/combination.hpp"
 
 namespace {
 

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <fprnn/backend/backend.hpp>
-#include <fprnn/ops/scan_chain.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
 
-/// Bodies of the selective scan's rule (see fprnn/ops/bodies.hpp). Row s is sequence s; its tokens are shape.stride apart.
+/// Bodies of operations::selective_scan (see fprnn/ops/bodies.hpp). Row s is sequence s; its tokens are shape.stride apart.
 namespace fprnn::body {
 
 /// to = e^from, of one row.
@@ -47,21 +46,16 @@ struct open_value_back {
     }
 };
 
-/// `step` evaluates delta first, `behind` something of y afterwards.
-template <class T, class Step, class Behind>
+template <class T>
 struct selective_scan {
     kernel::selective_scan_shape shape;
     const T* A;
     strided<const T> delta, b, c, u;
     strided<T> H, y;
-    Step step;
-    Behind behind;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index) const {
-        step.template row<Team>(shape, s);
         kernel::selective_scan<Team, T>(shape, A, delta[s], b[s], c[s], u[s], H[s], y[s]);
-        behind.template row<Team>(shape, s);
     }
 };
 template <class T>
@@ -118,24 +112,20 @@ struct selective_scan_open_back {
     }
 };
 
-/// `behind` sends back first what it received.
-template <class T, class Behind>
+template <class T>
 struct selective_scan_back_input {
     kernel::selective_scan_shape shape;
     const T* A;
     strided<const T> delta, b, c, y_bar;
     strided<T> H_bar, u_bar;
-    Behind behind;
 
     template <class Team>
-    FPRNN_BOTH void row(index s, index worker) const {
-        behind.template row<Team>(shape, s, worker);
+    FPRNN_BOTH void row(index s, index) const {
         kernel::selective_scan_back_input<Team, T>(shape, A, delta[s], b[s], c[s], y_bar[s], H_bar[s], u_bar[s]);
     }
 };
 
-/// Likewise, and `step` afterwards what delta has.
-template <class T, class Step, class Behind>
+template <class T>
 struct selective_scan_back {
     kernel::selective_scan_shape shape;
     const T* A;
@@ -143,16 +133,12 @@ struct selective_scan_back {
     strided<T> H_bar;
     receiver<T> A_bar;
     strided<T> delta_bar, b_bar, c_bar, u_bar, scratch;
-    Step step;
-    Behind behind;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index worker) const {
-        behind.template row<Team>(shape, s, worker);
         kernel::selective_scan_back<Team, T>(shape, A, delta[s], b[s], c[s], u[s], H[s], y_bar[s], H_bar[s],
                                              A_bar.at(s, worker), delta_bar[s], b_bar[s], c_bar[s], u_bar[s],
                                              scratch[worker]);
-        step.template row<Team>(shape, s, worker);
     }
 };
 

@@ -1,0 +1,202 @@
+#pragma once
+
+#include <fprnn/operations/plan.hpp>
+#include <fprnn/operations/work.hpp>
+#include <fprnn/ops/bodies.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <memory_resource>
+#include <new>
+#include <optional>
+#include <type_traits>
+#include <vector>
+
+namespace fprnn {
+
+/// The pass that a frame is in: operations keep in forward what backward needs and skip in replay what was kept.
+enum class pass { forward, replay, backward };
+
+/// Whether a batch is worked on in tiles, each by one thread of the host, for which a row is as good as many, and calls cost nothing.
+template <class Backend>
+inline constexpr bool has_tiles = requires {
+    Backend::tile;
+};
+
+/// The sequences of a frame: as many as the backend says, known when this is compiled, or else a whole batch.
+template <class Backend>
+struct tile_of {
+    index tile;
+};
+template <class Backend>
+    requires has_tiles<Backend>
+struct tile_of<Backend> {
+    static constexpr index tile = Backend::tile;
+    explicit tile_of(index) {}
+};
+
+/// What a frame has of one node.
+template <class T>
+struct node_rows {
+    T* value = nullptr;
+    T* bar = nullptr;  ///< cotangents
+    index width = 0;
+    index stride = 0;            ///< 0 where one row serves all tokens
+    bool bars_of_chunk = false;  ///< cotangents are read while their chunk is solved, and never again
+    index parameters = 0;        ///< where the node's parameters begin
+    T* packed = nullptr;         ///< a tile of rows as linear maps multiply it, where several of them do
+    std::array<graph::slot, 2> packed_by{graph::nowhere,
+                                         graph::nowhere};        ///< the map that packs it, see operations::linear
+    alignas(std::max_align_t) std::array<std::byte, 112> own{};  ///< what its operation keeps
+};
+
+/// One tile of sequences on its way through a graph. Rows are time-major, [T, tile, width]: row t·tile + q is token t
+/// of sequence q, so a chunk of tokens is one block of rows. Values and cotangents are in the backend's memory: what happens there is
+/// called through the frame, in bodies.
+template <class T, class Backend>
+class frame : public tile_of<Backend> {
+public:
+    using slot = graph::slot;
+    using scalar = T;
+    using tile_of<Backend>::tile;
+
+    frame(const fprnn::plan<T, Backend>& plan_, Backend& backend, index sequences, const dims& size_, index tokens_,
+          index chunk_, pass phase_, bool unrolled_)
+        : tile_of<Backend>{sequences},
+          plan(plan_),
+          graph(plan.nodes),
+          on(backend),
+          size(size_),
+          tokens(tokens_),
+          chunk(chunk_),
+          phase(phase_),
+          unrolled(unrolled_),
+          nodes(graph.size(), &memory_of_nodes_) {
+        for (slot s = 0; s < graph.size(); ++s) {
+            nodes[s].width = graph[s].width.of(size);
+            nodes[s].stride = graph[s].shared ? 0 : nodes[s].width;
+            nodes[s].bars_of_chunk = graph.is_iterated(s) && !plan.operations[s]->keeps_cotangents();
+        }
+    }
+    frame(const frame&) = delete;
+    frame& operator=(const frame&) = delete;
+
+    const fprnn::plan<T, Backend>& plan;
+    const graph::view graph;
+    Backend& on;
+    const dims size;
+    const index tokens;
+    const index chunk;  ///< C, tokens of a chunk
+    index span = 1;     ///< tokens of the chunk at hand; with one, rows may come one by one
+    index bar_row = 0;  ///< backward: where the cotangents begin that are kept for the chunk at hand alone
+    pass phase;
+    const bool unrolled;  ///< backward goes through several iterations, one by one
+    const T* parameters = nullptr;
+    T* gradient = nullptr;
+    view<T> packing{};   ///< memory of the matrix products
+    T* steps = nullptr;  ///< of a chunk's tokens, without tiles
+    work_counters work;
+
+private:
+    std::array<std::byte, 12288> room_;  // of 40 nodes; others come from the heap
+    std::pmr::monotonic_buffer_resource memory_of_nodes_{room_.data(), room_.size()};
+
+public:
+    std::pmr::vector<node_rows<T>> nodes;
+
+    /// body.row<Team>(i, worker) for i in [0,n), a team a row.
+    template <class Body>
+    void each_row(index n, const Body& body) const {
+        on.template rows<T>(n, body);
+    }
+    /// body.row<Team>(0, 0) of one long row, whose channels all teams share.
+    template <class Body>
+    void one_row(const Body& body) const {
+        on.template row<T>(body);
+    }
+    /// Where the bodies of n rows add what they add up in `to` [width], once finish() is called.
+    auto sums(index n, index width_, T* to) const { return typename Backend::template row_sums<T>(on, n, width_, to); }
+    /// `numbers` of scratch for every row that a team works on while others work on theirs.
+    strided<T> take_per_worker(arena<T>& scratch, index numbers, index n) const {
+        return {scratch.take(on.workers(n) * numbers), numbers};
+    }
+
+    index rows() const { return tokens * tile; }
+    /// Channels of the iterate.
+    index iterate_width() const { return nodes[graph.previous].width; }
+
+    /// A new object in the memory that the frame has for node s.
+    template <class M>
+    M& make(slot s) {
+        static_assert(std::is_trivially_copyable_v<M> && sizeof(M) <= sizeof(nodes[s].own));
+        return *::new (static_cast<void*>(nodes[s].own.data())) M{};
+    }
+    template <class M>
+    M& own(slot s) {
+        return *std::launder(reinterpret_cast<M*>(nodes[s].own.data()));
+    }
+    template <class M>
+    const M& own(slot s) const {
+        return *std::launder(reinterpret_cast<const M*>(nodes[s].own.data()));
+    }
+
+    index width(slot s) const { return nodes[s].width; }
+    index stride(slot s) const { return nodes[s].stride; }
+    const T* parameters_of(slot s) const { return parameters + nodes[s].parameters; }
+    T* gradient_of(slot s) const { return gradient + nodes[s].parameters; }
+
+    T* value_at(slot s, index row) const { return nodes[s].value + row * nodes[s].stride; }
+    strided<T> values(slot s, index row) const { return {value_at(s, row), nodes[s].stride}; }
+    matrix<const T> value_rows(slot s, index row, index n) const {
+        return {value_at(s, row), n, nodes[s].width, nodes[s].stride};
+    }
+    T* bar_at(slot s, index row) const {
+        const node_rows<T>& of = nodes[s];
+        return of.bar + (of.bars_of_chunk ? row - bar_row : row) * of.stride;
+    }
+    /// Rows of cotangents. Unrolled, every node has all of its rows.
+    index bar_rows_of(slot s) const { return nodes[s].bars_of_chunk && !unrolled ? chunk * tile : rows(); }
+    /// Null where operand s depends on less than the pass reaches.
+    T* bar_within(slot s, index row, dependence reach) const {
+        return graph[s].depends < reach ? nullptr : bar_at(s, row);
+    }
+    strided<T> bars(slot s, index row) const { return {bar_at(s, row), nodes[s].stride}; }
+    matrix<T> bar_rows(slot s, index row, index n) const {
+        return {bar_at(s, row), n, nodes[s].width, nodes[s].stride};
+    }
+};
+
+/// Where n rows from `row` add to the cotangents of operand s: `into`, and then finish(). Nowhere where s depends on less than the pass
+/// reaches.
+template <class T, class Backend>
+class cotangents {
+public:
+    receiver<T> into;
+
+    cotangents() = default;
+    cotangents(const frame<T, Backend>& f, graph::slot s, index row, index n, dependence reach) {
+        T* const to = f.bar_within(s, row, reach);
+        if (f.graph[s].shared)
+            into = sums_.emplace(f.on, n, f.width(s), to).into;
+        else
+            into = {{to, f.stride(s)}, false};
+    }
+    /// Of each worker its own.
+    explicit cotangents(strided<T> of_workers) : into{of_workers, true} {}
+    void finish() {
+        if (sums_) sums_->finish();
+    }
+
+private:
+    std::optional<typename Backend::template row_sums<T>> sums_;
+};
+
+/// sum += from, from = 0: iterations share the carry that they begin from, and only the last hands one on.
+template <class T, class Backend>
+void move_to_sum(frame<T, Backend>& f, index n, T* from, T* sum) {
+    f.one_row(body::add<T>{n, from, sum});
+    f.on.fill(n, from, 0);
+}
+
+}  // namespace fprnn

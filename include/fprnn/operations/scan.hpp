@@ -1,0 +1,111 @@
+#pragma once
+
+#include <fprnn/operations/frame.hpp>
+#include <fprnn/ops/scan.hpp>
+
+namespace fprnn {
+
+namespace body {
+
+/// All sequences side by side, as one row of channels.
+template <class T>
+struct scan {
+    index tokens, channels;
+    const T *lambda, *u, *before;
+    T* h;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        kernel::scan<Team, T>(tokens, channels, channels, lambda, u, before, h);
+    }
+};
+
+template <class T>
+struct scan_back {
+    index tokens, channels;
+    const T *lambda, *h, *before, *h_bar;
+    T *running, *lambda_bar, *u_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        kernel::scan_back<Team>(tokens, channels, channels, lambda, h, before, h_bar, running, lambda_bar, u_bar);
+    }
+};
+
+}  // namespace body
+
+namespace operations {
+
+/// h_t = λ_t ⊙ h_{t−1} + u_t. A tile's sequences lie side by side, so they are scanned as one row of tile·D channels.
+template <class T, class Backend>
+struct scan final : operation<T, Backend> {
+    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+
+    struct memory {
+        T* before = nullptr;   ///< [tile, D], h_{−1}
+        T* running = nullptr;  ///< [tile, D], the cotangent that comes from later tokens
+        T* trial = nullptr;    ///< [tile, D], the same inside the adjoint's iteration; its sum over unrolled ones
+    };
+
+    constexpr bool keeps_values() const override { return true; }
+
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
+        auto& m = f.template make<memory>(s);
+        const index n = f.tile * f.width(s);
+        m.before = kept.take(n);
+        m.running = scratch.take(n);
+        m.trial = scratch.take(n);
+    }
+    void begin(frame& f, slot s, const T* carry) const override {
+        const memory& m = f.template own<memory>(s);
+        const index n = f.tile * f.width(s);
+        if (carry) f.on.copy(n, carry, m.before);
+        if (f.phase == pass::backward) f.on.fill(n, m.running, 0);
+    }
+    void end(frame& f, slot s, T* carry) const override {
+        f.on.copy(f.tile * f.width(s), f.value_at(s, f.rows() - f.tile), carry);
+    }
+    void value(frame& f, slot s, index row, index n) const override {
+        if (f.phase == pass::replay) return;
+        const index tokens = tokens_of(f, s, n), D = n / tokens * f.width(s);
+        f.one_row(body::scan<T>{tokens, D, f.value_at(f.graph.operand(s, 0), row),
+                                f.value_at(f.graph.operand(s, 1), row), start(f, s, row), f.value_at(s, row)});
+    }
+    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+        if (f.graph[s].depends < reach) return;
+        const slot lambda = f.graph.operand(s, 0), u = f.graph.operand(s, 1);
+        const memory& m = f.template own<memory>(s);
+        const index tokens = tokens_of(f, s, n), D = n / tokens * f.width(s);
+        T* running = m.running + row % f.tile * f.width(s);
+        if (reach != dependence::input) {
+            f.on.copy(D, running, m.trial);
+            running = m.trial;
+        }
+        f.one_row(body::scan_back<T>{tokens, D, f.value_at(lambda, row), f.value_at(s, row), start(f, s, row),
+                                     f.bar_at(s, row), running, f.bar_within(lambda, row, reach),
+                                     f.bar_within(u, row, reach)});
+    }
+
+    void before_unrolled_chunk(frame& f, slot s) const override {
+        f.on.fill(f.tile * f.width(s), f.template own<memory>(s).trial, 0);
+    }
+    void after_unrolled_step(frame& f, slot s, index, index) const override {
+        const memory& m = f.template own<memory>(s);
+        move_to_sum(f, f.tile * f.width(s), m.running, m.trial);
+    }
+    void after_unrolled_chunk(frame& f, slot s, index, index) const override {
+        const memory& m = f.template own<memory>(s);
+        f.on.copy(f.tile * f.width(s), m.trial, m.running);
+    }
+
+private:
+    /// Outside of the iteration all tokens are at hand, inside it the chunk's.
+    static index tokens_of(const frame& f, slot s, index n) { return f.graph.is_iterated(s) ? f.span : n / f.tile; }
+    static const T* start(const frame& f, slot s, index row) {
+        return row < f.tile ? f.template own<memory>(s).before + row * f.width(s) : f.value_at(s, row - f.tile);
+    }
+};
+
+}  // namespace operations
+
+}  // namespace fprnn

@@ -1,0 +1,77 @@
+#include <fprnn/expression/mixers.hpp>
+#include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/graph/cotangents.hpp>
+#include <fprnn/graph/lower.hpp>
+
+#include <doctest/doctest.h>
+
+#include <type_traits>
+
+namespace {
+
+using namespace fprnn;
+using namespace fprnn::symbols;
+using graph::nowhere, graph::slot;
+
+template <class E, class Root>
+constexpr slot slot_of(E, Root) {
+    return position<typename nodes_of<Root>::types, E>;
+}
+template <class E, class Root>
+constexpr slot first_to(E e, Root r) {
+    return graph::first_writer(graph::view_of<Root>, slot_of(e, r));
+}
+template <class E, class Root>
+constexpr slot overwriter_of(E e, Root r) {
+    return graph::view_of<Root>[slot_of(e, r)].overwritten_by;
+}
+
+TEST_CASE(
+    "cotangents: the last reader of a node is the first to write to them, the output's before the input's, and none "
+    "where one is iterated") {
+    constexpr auto h = affine<"h">(in);
+    constexpr auto a = linear<"a">(h);
+    constexpr auto b = linear<"b">(h);
+    constexpr auto y = fixed_point((1 - sigmoid(affine<"lambda">(in))) * prev);
+    SUBCASE("of the input's") {
+        constexpr auto root = affine<"r">(a) * affine<"s">(b);
+        CHECK(first_to(h, root) == slot_of(b, root));
+        CHECK(first_to(a, root) == slot_of(affine<"r">(a), root));
+        CHECK(first_to(root, root) == nowhere);
+    }
+    SUBCASE("the output's, which stands before one of the input's") {
+        constexpr auto read = linear<"c">(y) * h;
+        constexpr auto root = linear<"d">(read) + b;
+        CHECK(slot_of(read, root) < slot_of(b, root));
+        CHECK(first_to(h, root) == slot_of(read, root));
+    }
+    SUBCASE("the iteration's") {
+        constexpr auto z = fixed_point(sigmoid(h) * prev + a);
+        constexpr auto root = z * h;
+        CHECK(first_to(h, root) == slot_of(root, root));
+        constexpr auto w = fixed_point(sigmoid(affine<"l">(in)) * (h + prev));
+        CHECK(first_to(h, w) == nowhere);
+        CHECK(first_to(h, w * h) == nowhere);
+        CHECK(first_to(prev, w) == nowhere);
+    }
+}
+
+TEST_CASE("cotangents: only elementwise functions and maps that read a node once overwrite them") {
+    constexpr auto h = affine<"h">(in);
+    constexpr auto a = parameter<"a">();
+    CHECK(overwriter_of(h, h * a) == slot_of(h * a, h * a));
+    CHECK(overwriter_of(a, h * a) == nowhere);  // a sum over all tokens
+    CHECK(overwriter_of(h, normalise(h)) == nowhere);
+    constexpr auto once = linear<"o">(h);
+    constexpr auto twice = linear<"o">(cat(h, h));
+    CHECK(overwriter_of(h, once) == slot_of(once, once));
+    CHECK(overwriter_of(h, twice) == nowhere);
+    CHECK(overwriter_of(h * a, h * a) == nowhere);
+    constexpr auto not_first = linear<"o">(cat(normalise(h), h));
+    CHECK(overwriter_of(h, not_first) == slot_of(not_first, not_first));
+    constexpr auto normalised_last = normalise(h) * h + normalise(linear<"p">(h));
+    CHECK(graph::first_writer(graph::view_of<std::remove_const_t<decltype(normalised_last)>>,
+                              slot_of(h, normalised_last)) != nowhere);
+}
+
+}  // namespace
