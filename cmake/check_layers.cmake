@@ -1,7 +1,7 @@
 cmake_minimum_required(VERSION 3.25)
 # cmake -DROOT=project -P check_layers.cmake
 # A header includes headers of its own folder and of the folders before it in this list, never of a later one.
-set(order core backend ops mixers expression graph operations tape fixed_point models train tasks io)
+set(order core backend ops mixers recurrences expression graph operations tape fixed_point models train tasks io)
 list(JOIN order " < " order_text)
 set(eigen_headers "fprnn/backend/(eigen|pack|products|register_part)\\.hpp")
 

@@ -10,6 +10,8 @@
 #include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>
+#include <fprnn/recurrences/check_recurrence.hpp>
+#include <fprnn/recurrences/recur.hpp>
 #include <fprnn/tape/gradcheck.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/interrupt.hpp>

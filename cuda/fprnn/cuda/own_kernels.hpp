@@ -18,18 +18,20 @@ bool start_kernel(const device&, index, const Body&) {
 }
 /// Selective scans of sequences that lie side by side, whose states fit the registers of a thread.   (docs/decisions/0013-selective-scan-on-a-gpu.md)
 /// Their bodies differ in what is there beside the input and b.
-template <class T, class Body, class... Rows>
-bool is_dense(index n, const Body& scan, const Rows&... of_channels) {
-    const auto& [tokens, N, D, stride, state_stride] = scan.shape;
-    return scan.delta.stride == D && ((of_channels.stride == D) && ...) && scan.b.stride == N && scan.c.stride == N &&
-           stride == n * D && state_stride == n * N;
+template <class T>
+using rows_of_scan = body::recurrence_rows<selective_scan_recurrence, T>;
+template <class T, class... Rows>
+bool is_dense(index n, const rows_of_scan<T>& rows, const Rows&... of_channels) {
+    const auto& [N, D] = rows.of;
+    return rows.x[0].stride == D && ((of_channels.stride == D) && ...) && rows.x[1].stride == N &&
+           rows.x[2].stride == N && rows.tile == n;
 }
-template <class T, class Body>
-selective_scan_arguments<T> arguments_of(index n, const Body& scan) {
+template <class T>
+selective_scan_arguments<T> arguments_of(index n, const rows_of_scan<T>& rows) {
     selective_scan_arguments<T> s;
-    s.sequences = n, s.tokens = scan.shape.tokens, s.channels = scan.shape.channels, s.states = scan.shape.states;
+    s.sequences = n, s.tokens = rows.tokens, s.channels = rows.of.channels, s.states = rows.of.states;
     s.sequence_rows = 1, s.token_rows = n;
-    s.A = scan.A, s.delta = scan.delta.data, s.b = scan.b.data, s.c = scan.c.data;
+    s.A = rows.p, s.delta = rows.x[0].data, s.b = rows.x[1].data, s.c = rows.x[2].data;
     return s;
 }
 template <class T>
@@ -44,15 +46,16 @@ bool rows_are_dense(index channels, const kernel::chain_of_scan<F, T, From...>& 
     return dense;
 }
 template <class T, class Step, class Behind>
-bool start_scan(const device& d, index n, const body::selective_scan<T>& scan, const Step& before,
+bool start_scan(const device& d, index n, const body::recur<selective_scan_recurrence, T>& scan, const Step& before,
                 const Behind& behind) {
-    const index N = scan.shape.states, D = scan.shape.channels;
-    if (!is_dense<T>(n, scan, scan.u, scan.y) || scan.H.stride != N * D || N > max_states<T> ||
-        !rows_are_dense(D, before) || !rows_are_dense(D, behind))
+    const auto& [N, D] = scan.rows.of;
+    const auto& u = scan.rows.x[3];
+    if (!is_dense(n, scan.rows, u, scan.y) || scan.from.stride != N * D || scan.to.stride != N * D ||
+        N > max_states<T> || !rows_are_dense(D, before) || !rows_are_dense(D, behind))
         return false;
-    selective_scan_sequences<T, T> s{arguments_of<T>(n, scan)};
-    s.u = scan.u.data, s.y = scan.y.data;
-    s.carry_in = s.carry_out = scan.H.data;
+    selective_scan_sequences<T, T> s{arguments_of(n, scan.rows)};
+    s.u = u.data, s.y = scan.y.data;
+    s.carry_in = scan.from.data, s.carry_out = scan.to.data;
     if constexpr (Step::is_chain || Behind::is_chain)
         selective_scan_launch(d, selective_scan_in_chains<T, T, Step, Behind>{s, before, behind});
     else
@@ -60,7 +63,7 @@ bool start_scan(const device& d, index n, const body::selective_scan<T>& scan, c
     return true;
 }
 template <class T>
-bool start_kernel(const device& d, index n, const body::selective_scan<T>& scan) {
+bool start_kernel(const device& d, index n, const body::recur<selective_scan_recurrence, T>& scan) {
     return start_scan(d, n, scan, kernel::no_chain<T>(), kernel::no_chain<T>());
 }
 template <class T, class Step, class Behind>
@@ -83,20 +86,21 @@ bool bars_are_dense(index channels, const kernel::chain_of_scan_back<F, T, Store
     return dense;
 }
 template <class T, class Behind>
-bool start_back_input(const device& d, index n, const body::selective_scan_back_input<T>& scan, const Behind& behind) {
-    const index N = scan.shape.states, D = scan.shape.channels, one = N * D;
-    if (!is_dense<T>(n, scan, scan.y_bar, scan.u_bar) || scan.H_bar.stride != one || N > max_states<T> ||
+bool start_back_input(const device& d, index n, const body::recur_back_input<selective_scan_recurrence, T>& scan,
+                      const Behind& behind) {
+    const auto& [N, D] = scan.rows.of;
+    if (!is_dense(n, scan.rows, scan.y_bar, scan.u_bar) || scan.S_bar.stride != N * D || N > max_states<T> ||
         !bars_are_dense(D, behind))
         return false;
-    selective_scan_input_adjoint<T, T, Behind> s{{arguments_of<T>(n, scan)}, behind};
+    selective_scan_input_adjoint<T, T, Behind> s{{arguments_of(n, scan.rows)}, behind};
     std::swap(s.b, s.c);
     s.u = scan.y_bar.data, s.y = scan.u_bar.data;
-    s.carry_in = s.carry_out = scan.H_bar.data;
+    s.carry_in = s.carry_out = scan.S_bar.data;
     selective_scan_launch(d, s);
     return true;
 }
 template <class T>
-bool start_kernel(const device& d, index n, const body::selective_scan_back_input<T>& scan) {
+bool start_kernel(const device& d, index n, const body::recur_back_input<selective_scan_recurrence, T>& scan) {
     return start_back_input(d, n, scan, kernel::no_chain<T>());
 }
 template <class T, class Behind>
@@ -105,29 +109,31 @@ bool start_kernel(const device& d, index n, const body::selective_scan_back_inpu
 }
 /// A single token's states need not be recomputed.
 template <class T, class Step, class Behind>
-bool start_back(const device& d, index n, const body::selective_scan_back<T>& scan, const Step& before,
-                const Behind& behind) {
-    const auto& [tokens, N, D, stride, state_stride] = scan.shape;
+bool start_back(const device& d, index n, const body::recur_back<selective_scan_recurrence, T>& scan,
+                const Step& before, const Behind& behind) {
+    const auto& [N, D] = scan.rows.of;
+    const auto& u = scan.rows.x[3];
+    const auto& [delta_bar, b_bar, c_bar, u_bar] = scan.x_bar.values;
     const auto fits = [](const strided<T>& bar, index width) { return !bar.data || bar.stride == width; };
-    if (tokens < 2 || N > max_back_states<T> || !is_dense<T>(n, scan, scan.u, scan.y_bar) || scan.H.stride != N * D ||
-        scan.H_bar.stride != N * D || !fits(scan.delta_bar, D) || !fits(scan.u_bar, D) || !fits(scan.b_bar, N) ||
-        !fits(scan.c_bar, N) || (scan.A_bar.rows.data && !scan.A_bar.of_worker) || !bars_are_dense(D, before) ||
-        !bars_are_dense(D, behind))
+    if (scan.rows.tokens < 2 || N > max_back_states<T> || !is_dense(n, scan.rows, u, scan.y_bar) ||
+        scan.S.stride != N * D || scan.S_bar.stride != N * D || !fits(delta_bar, D) || !fits(u_bar, D) ||
+        !fits(b_bar, N) || !fits(c_bar, N) || (scan.p_bar.rows.data && !scan.p_bar.of_worker) ||
+        !bars_are_dense(D, before) || !bars_are_dense(D, behind))
         return false;
-    selective_scan_adjoint<T, T, update::accumulate> s{arguments_of<T>(n, scan)};
+    selective_scan_adjoint<T, T, update::accumulate> s{arguments_of(n, scan.rows)};
     s.workers = d.workers(n);
-    s.u = scan.u.data, s.carry_in = scan.H.data, s.y_bar = scan.y_bar.data;
-    s.H_bar = scan.H_bar.data, s.delta_bar = scan.delta_bar.data, s.u_bar = scan.u_bar.data;
-    s.A_bar = scan.A_bar.rows.data;
+    s.u = u.data, s.carry_in = scan.S.data, s.y_bar = scan.y_bar.data;
+    s.H_bar = scan.S_bar.data, s.delta_bar = delta_bar.data, s.u_bar = u_bar.data;
+    s.A_bar = scan.p_bar.rows.data;
     if constexpr (Step::is_chain || Behind::is_chain)
         selective_scan_back_launch(d, selective_scan_adjoint_in_chains<T, T, Step, Behind>{s, before, behind},
-                                   scan.b_bar.data, scan.c_bar.data);
+                                   b_bar.data, c_bar.data);
     else
-        selective_scan_back_launch(d, s, scan.b_bar.data, scan.c_bar.data);
+        selective_scan_back_launch(d, s, b_bar.data, c_bar.data);
     return true;
 }
 template <class T>
-bool start_kernel(const device& d, index n, const body::selective_scan_back<T>& scan) {
+bool start_kernel(const device& d, index n, const body::recur_back<selective_scan_recurrence, T>& scan) {
     return start_back(d, n, scan, kernel::no_chain<T>(), kernel::no_chain<T>());
 }
 template <class T, class Step, class Behind>

@@ -2,7 +2,8 @@
 
 #include <fprnn/cuda/scan_chain.hpp>
 #include <fprnn/operations/elementwise.hpp>
-#include <fprnn/operations/selective_scan.hpp>
+#include <fprnn/operations/recurrence.hpp>
+#include <fprnn/recurrences/selective_scan.hpp>
 
 #include <array>
 #include <cstddef>
@@ -11,44 +12,50 @@
 /// Selective scans of layers with elementwise chains in their kernels, see fprnn/cuda/scan_chains.hpp.
 namespace fprnn::body {
 
+template <class T>
+FPRNN_BOTH kernel::selective_scan_shape shape_of(const recurrence_rows<selective_scan_recurrence, T>& rows) {
+    const auto& [states, channels] = rows.of;
+    return {rows.tokens, states, channels, rows.tile * channels, rows.tile * states};
+}
+
 /// `before` evaluates delta first, `behind` something of y afterwards.
 template <class T, class Before, class Behind>
 struct selective_scan_in_chains {
-    selective_scan<T> scan;
+    recur<selective_scan_recurrence, T> scan;
     Before before;
     Behind behind;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index worker) const {
-        before.template row<Team>(scan.shape, s);
+        before.template row<Team>(shape_of(scan.rows), s);
         scan.template row<Team>(s, worker);
-        behind.template row<Team>(scan.shape, s);
+        behind.template row<Team>(shape_of(scan.rows), s);
     }
 };
 /// The adjoint of `behind` comes first.
 template <class T, class Behind>
 struct selective_scan_back_input_in_chains {
-    selective_scan_back_input<T> scan;
+    recur_back_input<selective_scan_recurrence, T> scan;
     Behind behind;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index worker) const {
-        behind.template row<Team>(scan.shape, s, worker);
+        behind.template row<Team>(shape_of(scan.rows), s, worker);
         scan.template row<Team>(s, worker);
     }
 };
 /// Likewise, and that of `before` comes last.
 template <class T, class Before, class Behind>
 struct selective_scan_back_in_chains {
-    selective_scan_back<T> scan;
+    recur_back<selective_scan_recurrence, T> scan;
     Before before;
     Behind behind;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index worker) const {
-        behind.template row<Team>(scan.shape, s, worker);
+        behind.template row<Team>(shape_of(scan.rows), s, worker);
         scan.template row<Team>(s, worker);
-        before.template row<Team>(scan.shape, s, worker);
+        before.template row<Team>(shape_of(scan.rows), s, worker);
     }
 };
 
@@ -104,29 +111,30 @@ struct no_chain_in_scan {
 
 /// A selective scan with a chain before and one behind it, or one of them.
 template <class T, class Backend, class Before, class Behind>
-struct scan_with_chains final : operations::selective_scan<T, Backend> {
+struct scan_with_chains final : operations::recur<selective_scan_recurrence, T, Backend> {
+    using M = selective_scan_recurrence;
     using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
 
     constexpr scan_with_chains(Before before, Behind behind) : before_(before), behind_(behind) {}
 
 private:
     /// The value of the chain behind has other readers; Δ has them in a backward pass alone, so that it is not stored in the forward pass.
-    void run(frame& f, slot, index row, const body::selective_scan<T>& scan) const override {
+    void run(frame& f, slot, index row, index n, const body::recur<M, T>& scan) const override {
         auto before = before_.value(f, row, f.phase != pass::forward);
         auto behind = behind_.value(f, row, true);
-        f.each_row(f.tile, body::selective_scan_in_chains<T, decltype(before), decltype(behind)>{scan, before, behind});
+        f.each_row(n, body::selective_scan_in_chains<T, decltype(before), decltype(behind)>{scan, before, behind});
     }
-    void run_back_input(frame& f, slot, index row, const body::selective_scan_back_input<T>& scan,
+    void run_back_input(frame& f, slot, index row, index n, const body::recur_back_input<M, T>& scan,
                         dependence reach) const override {
         behind_.with_back(f, row, reach, [&]<class B>(const B& behind) {
-            f.each_row(f.tile, body::selective_scan_back_input_in_chains<T, B>{scan, behind});
+            f.each_row(n, body::selective_scan_back_input_in_chains<T, B>{scan, behind});
         });
     }
-    void run_back(frame& f, slot, index row, const body::selective_scan_back<T>& scan,
+    void run_back(frame& f, slot, index row, index n, const body::recur_back<M, T>& scan,
                   dependence reach) const override {
         behind_.with_back(f, row, reach, [&]<class B>(const B& behind) {
             before_.with_back(f, row, reach, [&]<class S>(const S& before) {
-                f.each_row(f.tile, body::selective_scan_back_in_chains<T, S, B>{scan, before, behind});
+                f.each_row(n, body::selective_scan_back_in_chains<T, S, B>{scan, before, behind});
             });
         });
     }
@@ -144,7 +152,7 @@ struct chain_with_scan final : operations::elementwise<Functor, T, Backend, Over
     constexpr chain_with_scan(slot scan, bool goes_back) : scan_(scan), goes_back_(goes_back) {}
 
     void value(frame& f, slot s, index row, index n) const override {
-        if (f.phase == pass::replay || operations::selective_scan<T, Backend>::is_opened(f, scan_))
+        if (f.phase == pass::replay || operations::recur<selective_scan_recurrence, T, Backend>::is_opened(f, scan_))
             alone::value(f, s, row, n);
     }
     void back(frame& f, slot s, index row, index n, dependence reach) const override {

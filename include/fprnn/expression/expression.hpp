@@ -4,6 +4,7 @@
 #include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/layer_norm.hpp>
 #include <fprnn/ops/rms_norm.hpp>
+#include <fprnn/recurrences/gated_delta.hpp>
 
 /// How users write expressions: every function returns an empty node, and nothing is computed.
 namespace fprnn {
@@ -272,6 +273,37 @@ constexpr auto selective_scan(Delta, B, C, U, const More&...) {
     static_assert(detail::never<Delta>,
                   "selective_scan has a name, that of its parameters: selective_scan<\"ssm\">(delta, b, c, u)");
     return previous_node{};  // an expression, so that this stays the only error
+}
+namespace detail {
+/// What a token of n steps has, divided by n.
+template <index Steps, class Width>
+struct width_of_step {
+    using type = void;
+};
+template <class Width>
+struct width_of_step<1, Width> {
+    using type = Width;
+};
+template <index Steps, class Width>
+    requires(Steps > 1)
+struct width_of_step<Steps, times_width<Steps, Width>> {
+    using type = Width;
+};
+}  // namespace detail
+
+/// The gated delta rule, n = Steps steps a token: see gated_delta_recurrence. α as wide as there are heads, q heads · K, v n · heads · V
+/// (times_width<n, …>), k n · heads · K, β n · heads; the value is as wide as v is for one step.
+template <index Steps = 1, expression Alpha, expression K, expression V, expression Beta, expression Q>
+constexpr auto gated_delta(Alpha, K, V, Beta, Q) {
+    using width = typename detail::width_of_step<Steps, typename V::width>::type;
+    static_assert(Steps >= 1, "gated_delta<n>: n must be at least 1");
+    static_assert(Steps < 1 || !std::is_void_v<width>,
+                  "gated_delta<n>(alpha, k, v, beta, q): v must have n times a width: linear<\"v\", times_width<n, "
+                  "d_inner>>(s)");
+    if constexpr (std::is_void_v<width>)
+        return previous_node{};  // an expression, so that this stays the only error
+    else
+        return recurrence_node<gated_delta_recurrence, fixed_string(""), width, Alpha, K, V, Beta, Q>{};
 }
 template <fixed_string Name, expression E>
 constexpr auto layer_norm(E) {

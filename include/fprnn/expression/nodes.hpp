@@ -3,6 +3,7 @@
 #include <fprnn/expression/initialiser.hpp>
 #include <fprnn/expression/width.hpp>
 #include <fprnn/mixers/mixer.hpp>
+#include <fprnn/recurrences/recurrence.hpp>
 
 #include <concepts>
 #include <tuple>
@@ -187,6 +188,18 @@ struct selective_scan_node : detail::token_node<Delta, B, C, U> {
     using width = typename U::width;
     using operands = type_list<Delta, B, C, U>;
     static constexpr dependence depends = joined<Delta, B, C, U>;
+};
+
+/// A recurrence of its inputs, y_t = read(S_t), S_t = step(S_{t−1}; x_t), as wide as Width; parameters, if there are any, "Name".
+template <class M, auto Name, class Width, class... E>
+struct recurrence_node : detail::token_node<E...> {
+    static_assert(
+        is_recurrence<M>,
+        "recurrence_node<M, …>: M must satisfy the concept fprnn::recurrence: inputs, sizes, of, state, value, "
+        "scratch, step and back, see fprnn/recurrences/recurrence.hpp");
+    using width = Width;
+    using operands = type_list<E...>;
+    static constexpr dependence depends = joined<E...>;
 };
 
 /// Layer norm or RMS norm over the channels: "Name.weight", "Name.bias".

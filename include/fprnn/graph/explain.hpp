@@ -41,6 +41,7 @@ inline std::string equation(const view& g, slot s) {
         case kind::elementwise: return n.formula(a);
         case kind::scan: return "scan(" + listed(a) + ")";
         case kind::selective_scan: return named + "selective_scan(" + listed(a) + ")";
+        case kind::recurrence: return named + n.formula(a);
         case kind::norm: return named + n.formula(a);
         case kind::l2_normalise: return a[0] + " / |" + a[0] + "|";
         case kind::mixer:

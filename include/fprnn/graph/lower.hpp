@@ -151,6 +151,44 @@ struct description<selective_scan_node<Name, Delta, B, C, U>> {
                 .carry = &matrix_state};
     }
 };
+template <class M>
+std::string call_formula(std::span<const std::string> operands) {
+    std::string text;
+    for (const std::string& o : operands) text += (text.empty() ? std::string(M::name) + "(" : ", ") + o;
+    return text + ")";
+}
+template <class M, auto Name, class Width, class... E>
+struct description<recurrence_node<M, Name, Width, E...>> {
+    static typename M::sizes sizes(const dims& d) { return M::of({E::width::of(d)...}); }
+    static index carry(const node_sizes& of) { return M::state(sizes(of.size)); }
+    static void declare(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+        to.push_back({n.name, {recurring::parameters<M>(sizes(of.size))}, n.weight, false});
+    }
+    static void check(const node_sizes& of, std::span<const index>) {
+        require(M::value(sizes(of.size)) == of.width, M::name, [&] {
+            return "y has " + std::to_string(M::value(sizes(of.size))) + " channels, its node " +
+                   std::to_string(of.width);
+        });
+    }
+    static consteval node make() {
+        node n{.what = kind::recurrence,
+               .name = Name.c_str(),
+               .formula = &call_formula<M>,
+               .carry = &carry,
+               .check = &check};
+        if constexpr (recurrence_with_parameters<M>) {
+            n.weight = M::start;
+            n.declare = &declare;
+        }
+        if constexpr (opening_recurrence<M>) {
+            constexpr dependence depends[] = {E::depends...};
+            n.affine = true;
+            for (std::size_t k = 0; k < M::inputs; ++k)
+                n.affine = n.affine && (k == M::open_input || depends[k] < dependence::current);
+        }
+        return n;
+    }
+};
 template <class Function>
 std::string norm_formula(std::span<const std::string> operands) {
     if constexpr (requires { Function::name; })

@@ -25,6 +25,7 @@ enum class kind {
     elementwise,
     scan,
     selective_scan,
+    recurrence,  ///< of another kind
     norm,
     l2_normalise,
     mixer,  ///< a mixer's numbers, prepared

@@ -7,9 +7,10 @@
 #include <fprnn/operations/linear.hpp>
 #include <fprnn/operations/mixers.hpp>
 #include <fprnn/operations/norms.hpp>
+#include <fprnn/operations/recurrence.hpp>
 #include <fprnn/operations/scan.hpp>
-#include <fprnn/operations/selective_scan.hpp>
 #include <fprnn/operations/shift.hpp>
+#include <fprnn/recurrences/selective_scan.hpp>
 
 #include <array>
 #include <cstddef>
@@ -44,7 +45,10 @@ struct operation_of<scan_node<Lambda, U>, G, S, T, Backend> : std::type_identity
 template <auto Name, class Delta, class B, class C, class U, const graph::view& G, graph::slot S, class T,
           class Backend>
 struct operation_of<selective_scan_node<Name, Delta, B, C, U>, G, S, T, Backend>
-    : std::type_identity<operations::selective_scan<T, Backend>> {};
+    : std::type_identity<operations::recur<selective_scan_recurrence, T, Backend>> {};
+template <class M, auto Name, class W, class... E, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<recurrence_node<M, Name, W, E...>, G, S, T, Backend>
+    : std::type_identity<operations::recur<M, T, Backend>> {};
 template <class Function, auto Name, class E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<norm_node<Function, Name, E>, G, S, T, Backend>
     : std::type_identity<operations::norm<Function, T, Backend>> {};

@@ -32,24 +32,29 @@ FPRNN_BOTH inline V decay_rate(V step) {
     return step * V(T(-1.44269504088896340736));
 }
 
+/// y_t of one token, from H_{t−1} = from to H_t = to, which may be the same memory.
+template <class Team, class T>
+FPRNN_BOTH void selective_scan_token(index N, index D, const T* A, const T* delta, const T* b, const T* c, const T* u,
+                                     const T* from, T* to, T* y) {
+    using math::exp2;
+    Team::each(D, [&](auto lane) {
+        using V = decltype(lane.load(u));
+        const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
+        V sum(T(0));
+        for (index n = 0; n < N; ++n) {
+            const V h = exp2(lane.load(A + n * D) * rate) * lane.load(from + n * D) + V(b[n]) * input;
+            lane.store(to + n * D, h);
+            sum += V(c[n]) * h;
+        }
+        lane.store(y, sum);
+    });
+}
 /// y_t for all tokens; H [N,D] enters as H_{−1} and leaves as H_{T−1}.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c,
                                const T* u, T* H, T* y) {
-    using math::exp2;
-    const index D = s.channels, N = s.states;
     for (index t = 0; t < s.tokens; ++t) {
-        Team::each(D, [&](auto lane) {
-            using V = decltype(lane.load(u));
-            const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
-            V sum(T(0));
-            for (index n = 0; n < N; ++n) {
-                const V h = exp2(lane.load(A + n * D) * rate) * lane.load(H + n * D) + V(b[n]) * input;
-                lane.store(H + n * D, h);
-                sum += V(c[n]) * h;
-            }
-            lane.store(y, sum);
-        });
+        selective_scan_token<Team, T>(s.states, s.channels, A, delta, b, c, u, H, H, y);
         delta += s.stride, u += s.stride, y += s.stride, b += s.state_stride, c += s.state_stride;
     }
 }

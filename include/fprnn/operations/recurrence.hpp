@@ -1,0 +1,420 @@
+#pragma once
+
+#include <fprnn/operations/frame.hpp>
+#include <fprnn/recurrences/recurrence.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+namespace fprnn {
+
+/// Bodies of operations::recur (see fprnn/ops/bodies.hpp). Row s is sequence s.
+namespace body {
+
+template <class M, class T>
+struct prepare_recurrence {
+    typename M::sizes of;
+    const T* raw;
+    T* p;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        M::template prepare<Team, T>(of, raw, p);
+    }
+};
+template <class M, class T>
+struct prepare_recurrence_back {
+    typename M::sizes of;
+    const T *p, *p_bar;
+    T* raw_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        M::template prepare_back<Team, T>(of, p, p_bar, raw_bar);
+    }
+};
+
+/// What the bodies of a recurrence's tokens have: rows of its inputs, of which token t's is t·tile rows further.
+template <class M, class T>
+struct recurrence_rows {
+    typename M::sizes of;
+    index tokens, tile;
+    const T* p;
+    small_array<strided<const T>, M::inputs> x;
+
+    FPRNN_BOTH recurring::rows<M, const T> at(index s) const {
+        recurring::rows<M, const T> rows;
+        for (std::size_t k = 0; k < M::inputs; ++k) rows.data[k] = x[k][s], rows.stride[k] = tile * x[k].stride;
+        return rows;
+    }
+};
+
+/// y of all tokens and the state behind them. Without y, the state alone.
+template <class M, class T>
+struct recur {
+    recurrence_rows<M, T> rows;
+    strided<const T> from;
+    strided<T> to, y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        const auto x = rows.at(s);
+        const T* S = from[s];
+        T* out = y[s];
+        for (index t = 0; t < rows.tokens; ++t) {
+            M::template step<Team, T>(rows.of, rows.p, x[t], S, to[s], out);
+            S = to[s];
+            if (out) out += rows.tile * y.stride;
+        }
+    }
+};
+
+/// The token before has not been added to S where its rows are not null.
+template <class M, class T>
+struct open_recurrence {
+    recurrence_rows<M, T> rows;
+    strided<T> S, p, g;
+    small_array<strided<const T>, M::inputs> before;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        const auto awaited = at(before, s);
+        M::template open<Team, T>(rows.of, rows.p, rows.at(s)[0], S[s], p[s], g[s], awaited[0] ? &awaited : nullptr);
+    }
+};
+template <class M, class T>
+struct close_recurrence {
+    recurrence_rows<M, T> rows;
+    strided<T> S;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        M::template close<Team, T>(rows.of, rows.at(s)[0], S[s]);
+    }
+};
+template <class M, class T>
+struct open_recurrence_back {
+    recurrence_rows<M, T> rows;
+    strided<const T> S_bar;
+    strided<T> k, g;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        M::template open_back<Team, T>(rows.of, rows.p, rows.at(s)[0], S_bar[s], k[s], g[s]);
+    }
+};
+/// y = p + g ⊙ u, of one row.
+template <class T>
+struct open_value {
+    index channels;
+    const T *p, *g, *u;
+    T* y;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.store(y, lane.load(p) + lane.load(g) * lane.load(u)); });
+    }
+};
+/// ū += g ⊙ ȳ + k, of one row.
+template <class T>
+struct open_value_back {
+    index channels;
+    const T *k, *g, *y_bar;
+    T* u_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.add(u_bar, lane.load(g) * lane.load(y_bar) + lane.load(k)); });
+    }
+};
+
+/// ū alone of the adjoint: S_bar enters as the cotangent of the state behind all tokens and leaves as that of the state before.
+template <class M, class T>
+struct recur_back_input {
+    recurrence_rows<M, T> rows;
+    strided<const T> y_bar;
+    strided<T> S_bar, u_bar;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        if constexpr (opening_recurrence<M>) {
+            const auto x = rows.at(s);
+            for (index t = rows.tokens - 1; t >= 0; --t) {
+                const index r = t * rows.tile + s;
+                M::template back_input<Team, T>(rows.of, rows.p, x[t], y_bar[r], S_bar[s], u_bar[r]);
+            }
+        }
+    }
+};
+template <class M, class T>
+struct recur_back {
+    recurrence_rows<M, T> rows;
+    strided<const T> S, y_bar;
+    strided<T> S_bar;
+    receiver<T> p_bar;
+    small_array<strided<T>, M::inputs> x_bar;
+    strided<T> scratch;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index worker) const {
+        recurring::rows<M, T> to;
+        for (std::size_t k = 0; k < M::inputs; ++k)
+            to.data[k] = x_bar[k][s], to.stride[k] = rows.tile * x_bar[k].stride;
+        recurring::back<M, Team, T>(rows.of, rows.tokens, rows.p, rows.at(s), S[s], y_bar[s], rows.tile * y_bar.stride,
+                                    S_bar[s], to, p_bar.at(s, worker), scratch[worker]);
+    }
+};
+
+}  // namespace body
+
+namespace operations {
+
+/// A recurrence M of rows of tokens. What M does not say is here: carries, states that are kept every 16 tokens or more and recomputed
+/// in the backward pass, trial states of an iteration, open tokens.
+template <class M, class T, class Backend>
+struct recur : operation<T, Backend> {
+    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+    static constexpr bool opens = opening_recurrence<M>, has_parameters = recurrence_with_parameters<M>;
+
+    struct memory {
+        T* p = nullptr;        ///< the parameters as M prepares them
+        T* p_bar = nullptr;    ///< their cotangents
+        T* starts = nullptr;   ///< [blocks, tile, state], before each block: kept
+        T* state = nullptr;    ///< [tile, state]; backward: the cotangent that comes from later tokens
+        T* trial = nullptr;    ///< [tile, state], the same inside an iteration
+        T* sum = nullptr;      ///< [tile, state], cotangents summed over unrolled iterations
+        T* inside = nullptr;   ///< [chunks of a block − 1, tile, state], before its later chunks: backward
+        T* open = nullptr;     ///< [2, tile, D], p and g of an open token; for the adjoint k and g
+        strided<T> scratch;    ///< [workers]
+        index block = -1;      ///< which block `inside` holds
+        bool awaited = false;  ///< the input of the token before has not been added to `state`
+    };
+
+    constexpr bool keeps_values() const override { return true; }
+
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
+        auto& m = f.template make<memory>(s);
+        const auto of = sizes(f, s);
+        const index all = f.tile * M::state(of), p = recurring::parameters<M>(of);
+        m.starts = kept.take((f.tokens + block_tokens(f, s) - 1) / block_tokens(f, s) * all);
+        m.p = scratch.take(p);
+        m.state = scratch.take(all);
+        m.trial = scratch.take(all);
+        if (can_open(f, s)) m.open = scratch.take(2 * f.tile * f.width(s));
+        if (f.phase == pass::forward) return;
+        m.p_bar = scratch.take(p);
+        m.inside = scratch.take((block_tokens(f, s) / chunk(f, s) - 1) * all);
+        m.scratch = f.take_per_worker(scratch, recurring::scratch<M>(of, chunk(f, s)), f.tile);
+        if (f.unrolled) m.sum = scratch.take(all);
+    }
+    void begin(frame& f, slot s, const T* carried) const override {
+        const memory& m = own(f, s);
+        const auto of = sizes(f, s);
+        const index all = f.tile * M::state(of);
+        if constexpr (has_parameters) f.one_row(body::prepare_recurrence<M, T>{of, f.parameters_of(s), m.p});
+        if (carried) {
+            f.on.copy(all, carried, m.state);
+            f.on.copy(all, carried, m.starts);
+        } else {
+            f.on.fill(all, m.state, 0);
+            if (has_parameters) f.on.fill(recurring::parameters<M>(of), m.p_bar, 0);
+        }
+    }
+    void end(frame& f, slot s, T* carried) const override {
+        f.on.copy(f.tile * state_size(f, s), own(f, s).state, carried);
+    }
+
+    void open(frame& f, slot s, index row, index n) const override {
+        if constexpr (opens) {
+            if (!can_open(f, s) || n != f.tile || f.phase != pass::forward) return;
+            memory& m = own(f, s);
+            const index D = f.width(s);
+            body::open_recurrence<M, T> open{
+                rows(f, s, row, n), {m.state, state_size(f, s)}, {m.open, D}, {m.open + f.tile * D, D}, {}};
+            if (m.awaited) open.before = inputs(f, s, row - f.tile);
+            f.each_row(f.tile, open);
+            m.awaited = false;
+        }
+    }
+    void value(frame& f, slot s, index row, index n) const override {
+        if (f.phase == pass::replay) return;
+        const memory& m = own(f, s);
+        const index D = f.width(s), one = state_size(f, s), first = row % f.tile;
+        if (is_opened(f, s)) {
+            const T *p = m.open + first * D, *g = p + f.tile * D;
+            if constexpr (opens)
+                f.one_row(body::open_value<T>{n * D, p, g, f.value_at(input(f, s), row), f.value_at(s, row)});
+            return;
+        }
+        // An iteration begins from the state that the chunk before reached, and may begin again.
+        const bool iterated = f.graph.is_iterated(s);
+        const T* from = iterated && f.phase != pass::forward ? before(f, s, row - first) : m.state;
+        T* to = iterated ? m.trial : m.state;
+        run(f, s, row, sequences(f, s, n),
+            body::recur<M, T>{
+                rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)});
+    }
+    void close(frame& f, slot s, index row, index n) const override {
+        memory& m = own(f, s);
+        const index one = state_size(f, s), all = f.tile * one, next = (row + n) / f.tile;
+        const bool begins_block = next % block_tokens(f, s) == 0, opened = can_open(f, s) && n == f.tile;
+        // Opening the next token adds this one's input on the way, unless the state before is read.
+        m.awaited = opened && f.chunk == 1 && next < f.tokens && !begins_block;
+        if (m.awaited) return;
+        if (!opened) std::swap(m.state, m.trial);
+        if constexpr (opens)
+            if (opened) f.each_row(f.tile, body::close_recurrence<M, T>{rows(f, s, row, n), {m.state, one}});
+        if (next < f.tokens && begins_block) f.on.copy(all, m.state, m.starts + next / block_tokens(f, s) * all);
+    }
+
+    void open_back(frame& f, slot s, index row, index n) const override {
+        if constexpr (opens) {
+            if (!can_open(f, s) || n != f.tile) return;
+            const memory& m = own(f, s);
+            const index D = f.width(s);
+            f.each_row(f.tile,
+                       body::open_recurrence_back<M, T>{
+                           rows(f, s, row, n), {m.state, state_size(f, s)}, {m.open, D}, {m.open + f.tile * D, D}});
+        }
+    }
+    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+        if (f.graph[s].depends < reach) return;
+        const memory& m = own(f, s);
+        const index D = f.width(s), one = state_size(f, s), first = row % f.tile, count = sequences(f, s, n);
+        const bool solving = reach != dependence::input && f.graph.is_iterated(s);
+        // Iterations of the adjoint begin from the same cotangent, and the last one alone hands it on.
+        T* const running = (solving ? m.trial : m.state) + first * one;
+        const auto begin_again = [&] {
+            if (solving) f.on.copy(count * one, m.state + first * one, running);
+        };
+        if constexpr (opens) {
+            if (solving && depends_beside_input(f, s) < reach) {
+                const slot u = input(f, s);
+                if (can_open(f, s) && f.span == 1) {
+                    const T *k = m.open + first * D, *g = k + f.tile * D;
+                    f.one_row(body::open_value_back<T>{n * D, k, g, f.bar_at(s, row), f.bar_at(u, row)});
+                    return;
+                }
+                begin_again();
+                run_back_input(
+                    f, s, row, count,
+                    body::recur_back_input<M, T>{rows(f, s, row, n), f.bars(s, row), {running, one}, f.bars(u, row)},
+                    reach);
+                return;
+            }
+        }
+        begin_again();
+        auto p_bar =
+            f.sums(count, recurring::parameters<M>(sizes(f, s)), solving || !has_parameters ? nullptr : m.p_bar);
+        body::recur_back<M, T> all{rows(f, s, row, n), {before(f, s, row - first) + first * one, one},
+                                   f.bars(s, row),     {running, one},
+                                   p_bar.into,         {},
+                                   m.scratch};
+        for (std::size_t k = 0; k < M::inputs; ++k) {
+            const slot x = f.graph.operand(s, k);
+            all.x_bar[k] = {f.bar_within(x, row, reach), f.stride(x)};
+        }
+        run_back(f, s, row, count, all, reach);
+        p_bar.finish();
+    }
+    void end_back(frame& f, slot s) const override {
+        const memory& m = own(f, s);
+        if constexpr (has_parameters)
+            f.one_row(body::prepare_recurrence_back<M, T>{sizes(f, s), m.p, m.p_bar, f.gradient_of(s)});
+    }
+
+    void before_unrolled_chunk(frame& f, slot s) const override {
+        f.on.fill(f.tile * state_size(f, s), own(f, s).sum, 0);
+    }
+    void after_unrolled_step(frame& f, slot s, index, index) const override {
+        move_to_sum(f, f.tile * state_size(f, s), own(f, s).state, own(f, s).sum);
+    }
+    void after_unrolled_chunk(frame& f, slot s, index, index) const override {
+        f.on.copy(f.tile * state_size(f, s), own(f, s).sum, own(f, s).state);
+    }
+
+    /// Whether values are those of opened tokens.
+    static bool is_opened(const frame& f, slot s) { return can_open(f, s) && f.phase == pass::forward && f.span == 1; }
+
+protected:
+    // A backend may do more where it recurs.
+    virtual void run(frame& f, slot, index /*row*/, index n, const body::recur<M, T>& all) const { f.each_row(n, all); }
+    virtual void run_back_input(frame& f, slot, index /*row*/, index n, const body::recur_back_input<M, T>& all,
+                                dependence) const {
+        f.each_row(n, all);
+    }
+    virtual void run_back(frame& f, slot, index /*row*/, index n, const body::recur_back<M, T>& all, dependence) const {
+        f.each_row(n, all);
+    }
+
+private:
+    static memory& own(frame& f, slot s) { return f.template own<memory>(s); }
+    static typename M::sizes sizes(const frame& f, slot s) {
+        std::array<index, M::inputs> widths;
+        for (std::size_t k = 0; k < M::inputs; ++k) widths[k] = f.width(f.graph.operand(s, k));
+        return M::of(widths);
+    }
+    static index state_size(const frame& f, slot s) { return M::state(sizes(f, s)); }
+    static slot input(const frame& f, slot s) {
+        if constexpr (opens)
+            return f.graph.operand(s, M::open_input);
+        else
+            return graph::nowhere;
+    }
+    /// What the inputs but the open one depend on.
+    static dependence depends_beside_input(const frame& f, slot s) {
+        dependence d = dependence::input;
+        for (const slot x : f.graph.operands(s))
+            if (x != input(f, s)) d = join(d, f.graph[x].depends);
+        return d;
+    }
+    /// Only what the innermost loop evaluates is worth it, and only where it is affine there.
+    static bool can_open(const frame& f, slot s) {
+        return opens && f.graph[s].depends == dependence::current && depends_beside_input(f, s) < dependence::current;
+    }
+    /// Tokens solved together; all of them outside the iteration.
+    static index chunk(const frame& f, slot s) {
+        return std::max<index>(1, f.graph.is_iterated(s) ? std::min(f.chunk, f.tokens) : f.tokens);
+    }
+    /// Tokens between two states that are kept: whole chunks, 16 tokens or more.
+    static index block_tokens(const frame& f, slot s) {
+        return chunk(f, s) * std::max<index>(1, recurring::tokens_of_a_block / chunk(f, s));
+    }
+    /// Of n rows: of one token they may be some of the tile's.
+    static index tokens_of(const frame& f, slot s, index n) { return f.graph.is_iterated(s) ? f.span : n / f.tile; }
+    static index sequences(const frame& f, slot s, index n) { return n / tokens_of(f, s, n); }
+
+    static small_array<strided<const T>, M::inputs> inputs(const frame& f, slot s, index row) {
+        small_array<strided<const T>, M::inputs> x;
+        for (std::size_t k = 0; k < M::inputs; ++k) x[k] = f.values(f.graph.operand(s, k), row);
+        return x;
+    }
+    static body::recurrence_rows<M, T> rows(frame& f, slot s, index row, index n) {
+        return {sizes(f, s), tokens_of(f, s, n), f.tile, own(f, s).p, inputs(f, s, row)};
+    }
+    /// The states before the chunk that begins at `row`, recomputed block by block from those that were kept.
+    static const T* before(frame& f, slot s, index row) {
+        memory& m = own(f, s);
+        const index one = state_size(f, s), all = f.tile * one, tokens = block_tokens(f, s), length = chunk(f, s);
+        const index t = row / f.tile, block = t / tokens, first = block * tokens;
+        const auto at = [&](index i) { return i == 0 ? m.starts + block * all : m.inside + (i - 1) * all; };
+        if (m.block != block) {
+            m.block = block;
+            const index last = std::min(f.tokens, first + tokens);
+            for (index i = 1; first + i * length < last; ++i) {
+                const index from = (first + (i - 1) * length) * f.tile;
+                f.each_row(
+                    f.tile,
+                    body::recur<M, T>{
+                        {sizes(f, s), length, f.tile, m.p, inputs(f, s, from)}, {at(i - 1), one}, {at(i), one}, {}});
+            }
+        }
+        return at((t - first) / length);
+    }
+};
+
+}  // namespace operations
+
+}  // namespace fprnn
