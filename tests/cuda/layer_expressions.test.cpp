@@ -4,6 +4,8 @@
 #include "host_backend.hpp"
 #include "layer_expressions_check.hpp"
 
+#include <cmath>
+
 namespace {
 
 using fprnn::index;
@@ -32,6 +34,9 @@ TEST_CASE(
 TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies") {
     check(layers::product_of_iterate(), 1e-12);
 }
+TEST_CASE("cuda layer: a recurrence without a kernel of its own is one of rows") {
+    check(layers::delta_rule_of_iterate(), 1e-12, 6);
+}
 TEST_CASE("cuda layer: a map that never sees its own value needs no iteration") { check(fprnn::models::lstm(), 1e-13); }
 
 TEST_CASE("cuda layer: the adjoint of a token is solved, whether its iteration contracts or not") {
@@ -43,6 +48,26 @@ TEST_CASE("cuda layer: several threads and rows at a time solve for it") {
     host::threads = {.of_row = 5, .rows = 3, .of_grid = 3};
     layers::check_equivalent(layers::expanding_mixer(), {.length = 1, .tolerance = 1e-12, .ell_max = 9},
                              fprnn::implicit{.tolerance = 1e-11, .ell_max = 40}, {4, 2, 4}, 6, 3, 1e-9);
+}
+TEST_CASE("cuda layer: damped iterations are those of the CPU, and what is the CPU's alone is refused") {
+    const host::guarded_devices guard;
+    const auto x = gpu::random<double>({5, 4, 4}, 1);
+    for (const index C : {1, 2}) {
+        const fprnn::method damped{.schedule = {.length = C},
+                                   .solver = fprnn::damped{.start = 0.8, .decay = 0.5, .patience = 2},
+                                   .stop = fprnn::residual{1e-9} || fprnn::iterations{60}};
+        const fprnn::layer layer(layers::product_of_iterate(), damped);
+        const auto theta = fprnn::init<double>(layer, {.d_in = 4, .d_inner = 6});
+        const auto here = layer(theta, x), there = layer(theta, x, fprnn::cuda::device());
+        CHECK(there.total_iterations == here.total_iterations);
+        for (index i = 0; i < here.value.size(); ++i) CHECK(std::abs(here.value[i] - there.value[i]) < 1e-12);
+
+        auto other = damped;
+        other.solver = fprnn::anderson{};
+        CHECK_THROWS_WITH_AS(fprnn::layer(layers::product_of_iterate(), other)(theta, x, fprnn::cuda::device()),
+                             doctest::Contains("layer: solvers, stops and adjoints of one's own"),
+                             fprnn::argument_error);
+    }
 }
 TEST_CASE("cuda layer: an operation by itself is a layer, with its adjoint") {
     using namespace fprnn::symbols;

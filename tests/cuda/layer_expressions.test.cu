@@ -23,6 +23,9 @@ TEST_CASE(
 TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies") {
     check_expression(product_of_iterate(), 1e-12);
 }
+TEST_CASE("cuda layer: a recurrence without a kernel of its own is one of rows") {
+    check_expression(delta_rule_of_iterate(), 1e-12, 6);
+}
 TEST_CASE("cuda layer: the adjoint of a token is solved, whether its iteration contracts or not") { check_expanding(); }
 TEST_CASE("cuda layer: step, skip and gate of a selective scan are in its kernel") {
     for (const index tokens : {1, 20}) check_equivalent(gated_scan(), {.length = 1}, fprnn::implicit{}, {3, tokens, 4});

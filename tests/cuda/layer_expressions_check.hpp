@@ -41,6 +41,18 @@ inline auto product_of_iterate() {
     return fixed_point(tanh(affine<"B">(in) + fprnn::constant<1, 5>() * linear<"R">(prev) + linear<"S">(shift(prev))));
 }
 
+/// Two steps a token of a recurrence that no kernel is made for, of what sees y_{t−1} and of the iterate.
+inline auto delta_rule_of_iterate() {
+    using namespace fprnn::symbols;
+    using two = fprnn::fixed_width<2>;
+    const auto s = cat(in, shift(prev));
+    const auto v = linear<"v", fprnn::times_width<2, fprnn::d_inner>>(cat(in, prev));
+    const auto y =
+        fprnn::gated_delta<2>(sigmoid(affine<"alpha", two>(s)), linear<"k", fprnn::fixed_width<8>>(in), v,
+                              sigmoid(affine<"beta", fprnn::fixed_width<4>>(s)), linear<"q", fprnn::fixed_width<4>>(s));
+    return fixed_point(fprnn::constant<1, 20>() * y + linear<"u">(in));
+}
+
 /// A block as others have it, Δ, skip and gate around one scan.
 inline auto gated_scan() {
     using namespace fprnn::symbols;

@@ -27,7 +27,7 @@ struct chunk {
     tensor<float> from;
 
     chunk(const tensor<float>& from_, double tolerance, int ell_max)
-        : one(sequences, engine::watch<float>(tolerance, ell_max)), from(from_) {}
+        : one(sequences, engine::watch<float>(engine::iteration_rule{tolerance, ell_max})), from(from_) {}
     engine::watches<float> watches() { return {one.data(), running.data(), tallies.data()}; }
 };
 

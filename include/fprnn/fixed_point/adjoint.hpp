@@ -4,8 +4,11 @@
 #include <fprnn/core/math.hpp>
 #include <fprnn/core/shape.hpp>
 
+#include <functional>
 #include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 
 namespace fprnn {
@@ -45,8 +48,40 @@ struct neumann {
     int k = 2;
 };
 
+/// What an adjoint of one's own does with one chunk: w of all its sequences, which begins as δ, the cotangent of y*, and from which
+/// parameters, inputs and the chunk before then receive.
+class adjoint_chunk {
+public:
+    /// w ← part · (δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄) + (1 − part) · w. Returns the largest change, ‖Δw‖_∞ / (‖w‖_∞ + 1e-8) of a token.
+    virtual double apply(double part = 1) = 0;
+    adjoint_chunk() = default;
+    adjoint_chunk(const adjoint_chunk&) = delete;
+    adjoint_chunk& operator=(const adjoint_chunk&) = delete;
+
+protected:
+    ~adjoint_chunk() = default;
+};
+template <class A>
+concept adjoint_rule = requires(const A& a, adjoint_chunk& w) {
+    a(w);
+};
+
+/// An adjoint of one's own, on the CPU alone: a function that applies J_hᵀ as often as it likes,
+///
+///     fixed_point(f, {.adjoint = [](adjoint_chunk& w) { while (w.apply(0.9) > 1e-6); }});
+class own_adjoint {
+public:
+    template <adjoint_rule A>
+    own_adjoint(A a) : rule_(std::make_shared<const std::function<void(adjoint_chunk&)>>(std::move(a))) {}
+
+    void operator()(adjoint_chunk& w) const { (*rule_)(w); }
+
+private:
+    std::shared_ptr<const std::function<void(adjoint_chunk&)>> rule_;
+};
+
 /// How a fixed point is differentiated, independent of how it was found.
-using adjoint = std::variant<one_step, implicit, unrolled, truncated, neumann>;
+using adjoint = std::variant<one_step, implicit, unrolled, truncated, neumann, own_adjoint>;
 
 inline void validate(const adjoint& a) {
     if (const auto* i = std::get_if<implicit>(&a)) {

@@ -48,46 +48,160 @@ struct record {
 
 /// A frame with its memory and the parameters of its nodes.
 template <class T, class Backend>
-workspace<T> begin_tile(frame<T, Backend>& f, const parameter_layout& layout, const T* parameters, T* gradient,
-                        arena<T> scratch, arena<T> kept) {
+workspace<T> begin_tile(frame<T, Backend>& f, const solving& how, const parameter_layout& layout, const T* parameters,
+                        T* gradient, arena<T> scratch, arena<T> kept) {
     for (graph::slot s = 0; s < f.graph.size(); ++s) f.nodes[s].parameters = layout.starts[s];
     f.parameters = parameters;
     f.gradient = gradient;
-    return lay_out(f, scratch, kept);
+    return lay_out(f, how, scratch, kept);
 }
 
 /// Tiles of a batch are summed in so many groups, each by one thread, so that any number of threads adds in one order.
 inline constexpr index gradient_groups = 8;
 
+/// The residual at place `share` of the batch's, linear between two.
+inline double quantile(std::vector<double> residuals, double share) {
+    std::sort(residuals.begin(), residuals.end());
+    const double place = share * static_cast<double>(residuals.size() - 1);
+    const auto below = static_cast<std::size_t>(place);
+    const double part = place - static_cast<double>(below);
+    // Nothing is added to what is infinite.
+    return part > 0 ? (1 - part) * residuals[below] + part * residuals[below + 1] : residuals[below];
+}
+
+/// Tiles that are iterated side by side until a share of the batch has converged: one evaluation of all of them after the other.
+template <class T, class Backend>
+class side_by_side {
+public:
+    struct tile {
+        std::unique_ptr<frame<T, Backend>> f;
+        workspace<T> e;
+        index first, sequences;
+    };
+    side_by_side(std::vector<tile>& tiles, Backend& backend, const solving& how)
+        : tiles_(tiles), backend_(backend), how_(how) {}
+
+    void solve_chunk(index row, index n) {
+        iteration_rule rule = how_.rule();
+        rule.tolerance = 0;
+        rule.ell_max = stop::most_iterations + 1;
+        each([&](tile& t) {
+            t.f->on.fill(n * t.f->iterate_width(), y(t, row), 0);
+            t.f->span = n / t.f->tile;
+            t.f->each_row(t.sequences, body::begin_watches<T>{rule, t.e.watches});
+            if (t.e.own.memory) t.f->on.fill(t.sequences * t.e.own.per_sequence, t.e.own.memory, 0);
+        });
+        for (int ell = 1;; ++ell) {
+            each([&](tile& t) {
+                step(*t.f, row, n, ell == 1);
+                measure(*t.f, how_.stop, t.sequences, n, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
+                        t.e.watches);
+            });
+            if (ends(ell)) break;
+            each([&](tile& t) {
+                move(*t.f, how_.solver, t.e.own, t.sequences, n, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
+                     t.e.watches);
+            });
+        }
+        each([&](tile& t) {
+            for (index q = 0; q < t.sequences; ++q) {
+                watch<T>& w = t.e.watches.one[q];
+                if (w.running())
+                    w.finish(residual_of(w) < how_.stop.share_of_a_batch().tolerance ? status::converged
+                                                                                     : status::max_iterations);
+            }
+            for (const graph::slot s : t.f->plan.iterated) t.f->plan.operations[s]->close(*t.f, s, row, n);
+            t.f->each_row(t.sequences, body::report<T>{n / t.f->tile, t.e.watches, t.e.counts + row / t.f->chunk});
+        });
+    }
+
+private:
+    static constexpr double least_delta = 1e-3;
+
+    template <class Body>
+    void each(const Body& body) {
+        backend_.for_each(static_cast<index>(tiles_.size()),
+                          [&](index i) { body(tiles_[static_cast<std::size_t>(i)]); });
+    }
+    static T* y(tile& t, index row) { return t.f->value_at(t.f->graph.previous, row); }
+    double residual_of(const watch<T>& w) const {
+        return how_.stop.share_of_a_batch().best_ever ? w.best() : w.residual();
+    }
+    bool ends(int ell) {
+        if (ell >= how_.stop.ell_max()) return true;
+        std::vector<double> residuals;
+        double delta = 0;
+        bool any = false;
+        for (const tile& t : tiles_)
+            for (index q = 0; q < t.sequences; ++q) {
+                residuals.push_back(residual_of(t.e.watches.one[q]));
+                delta = std::max(delta, t.e.watches.one[q].delta());
+                any = any || t.e.watches.one[q].running();
+            }
+        const share& of = how_.stop.share_of_a_batch();
+        return !any || delta < least_delta || quantile(residuals, of.of) < of.tolerance ||
+               (how_.stop.tolerance() > 0 && quantile(residuals, 1) < how_.stop.tolerance());
+    }
+
+    std::vector<tile>& tiles_;
+    Backend& backend_;
+    const solving& how_;
+};
+
 /// y* of x [B,T,d_in], neither B nor T zero: result.value [B,T,width], how it was found, and result.carry [B,carry_width], which enters as
 /// the carry in. Of `keep`, when it is given, layout and parameters are there.
 template <class T, class Backend, class X, class Result>
-void batch_forward(const plan<T, Backend>& what, const chunked& schedule, const adjoint& method, const dims& size,
-                   const T* parameters, view<const X> x, Backend& backend, record<T, Backend>* keep, Result& result) {
+void batch_forward(const plan<T, Backend>& what, const solving& how, const dims& size, const T* parameters,
+                   view<const X> x, Backend& backend, record<T, Backend>* keep, Result& result) {
     const index B = x.shape()[0], tokens = x.shape()[1];
     const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
     const parameter_layout own = keep ? parameter_layout() : parameter_layout(what.nodes, size);
     const parameter_layout& layout = keep ? keep->layout : own;
-    const pass_of<T, Backend> forward_pass{what, backend, B, size, tokens, pass::forward, schedule, method};
+    const pass_of<T, Backend> forward_pass{what, backend, B, size, tokens, pass::forward, how};
     const auto sizes = measure_tile(forward_pass);
     if (keep) {
         keep->tiles = tiles;
         keep->kept_per_tile = sizes.kept;
         keep->kept.emplace(backend, tiles * sizes.kept);
     }
+    const bool together = has_tiles<Backend> && how.stop.is_of_a_batch() && what.has_fixed_point();
     // For all threads at once: what a loop asks for does not depend on how many of them join it.
     const index per_thread = sizes.scratch + (keep ? 0 : sizes.kept);
-    typename Backend::template memory<T> memory(backend, std::min<index>(tiles, backend.threads()) * per_thread);
+    const index memories = together ? tiles : std::min<index>(tiles, backend.threads());
+    typename Backend::template memory<T> memory(backend, memories * per_thread);
     const view<X> value{result.value.data(), result.value.shape()};
     const view<T> carry{result.carry.data(), result.carry.shape()};
+    const auto begin = [&](frame<T, Backend>& f, index i, index place) {
+        T* const mine = memory.data() + place * per_thread;
+        return begin_tile(f, how, layout, parameters, static_cast<T*>(nullptr), arena<T>(mine),
+                          arena<T>(keep ? keep->kept->data() + i * sizes.kept : mine + sizes.scratch));
+    };
+    const auto sequences_of = [&](index i) { return std::min(tile, B - i * tile); };
+    if constexpr (has_tiles<Backend>) {
+        if (together) {
+            using side_by_side = engine::side_by_side<T, Backend>;
+            std::vector<typename side_by_side::tile> all;
+            for (index i = 0; i < tiles; ++i) {
+                auto f = std::unique_ptr<frame<T, Backend>>(new frame<T, Backend>(forward_pass.make_frame()));
+                const auto extra = begin(*f, i, i);
+                all.push_back({std::move(f), extra, i * tile, sequences_of(i)});
+            }
+            const auto each = [&](const auto& body) {
+                backend.for_each(tiles, [&](index i) { body(all[static_cast<std::size_t>(i)]); });
+            };
+            each([&](auto& t) { begin_forward(*t.f, t.e, x, carry, t.first, t.sequences); });
+            side_by_side solver(all, backend, how);
+            for_each_chunk(*all[0].f, [&](index row, index n) { solver.solve_chunk(row, n); });
+            each([&](auto& t) { end_forward(*t.f, t.e, value, carry, result, t.first, t.sequences); });
+            for (const auto& t : all) result.work += t.f->work;
+            return;
+        }
+    }
     std::mutex work_mutex;
     backend.for_each(tiles, [&](index i, index thread) {
-        const index first = i * tile, sequences = std::min(tile, B - first);
-        T* const mine = memory.data() + thread * per_thread;
         auto f = forward_pass.make_frame();
-        const auto extra = begin_tile(f, layout, parameters, static_cast<T*>(nullptr), arena<T>(mine),
-                                      arena<T>(keep ? keep->kept->data() + i * sizes.kept : mine + sizes.scratch));
-        forward(f, extra, schedule, x, value, carry, result, first, sequences);
+        const auto extra = begin(f, i, thread);
+        forward(f, extra, how, x, value, carry, result, i * tile, sequences_of(i));
         std::lock_guard lock(work_mutex);
         result.work += f.work;
     });
@@ -95,13 +209,12 @@ void batch_forward(const plan<T, Backend>& what, const chunked& schedule, const 
 
 /// Its adjoint: adds to x_bar [B,T,d_in] and to `gradient`, laid out as the parameters, what y_bar [B,T,width] sends back.
 template <class T, class Backend, class X>
-void batch_backward(const plan<T, Backend>& what, const chunked& schedule, const adjoint& method,
-                    record<T, Backend>& kept, view<const X> x, view<const X> y_bar, view<X> x_bar, T* gradient,
-                    Backend& backend) {
+void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, Backend>& kept, view<const X> x,
+                    view<const X> y_bar, view<X> x_bar, T* gradient, Backend& backend) {
     using memory = typename Backend::template memory<T>;
     const index B = x.shape()[0], tokens = x.shape()[1], parameters = kept.layout.count;
     const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
-    const pass_of<T, Backend> backward_pass{what, backend, B, kept.size, tokens, pass::backward, schedule, method};
+    const pass_of<T, Backend> backward_pass{what, backend, B, kept.size, tokens, pass::backward, how};
     const auto sizes = measure_tile(backward_pass);
     constexpr bool one_tile = !has_tiles<Backend>;
     const index groups = std::min(gradient_groups, tiles);
@@ -116,10 +229,10 @@ void batch_backward(const plan<T, Backend>& what, const chunked& schedule, const
         for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
             const index first = i * tile, sequences = std::min(tile, B - first);
             auto f = backward_pass.make_frame();
-            const auto extra = begin_tile(f, kept.layout, kept.parameters, group_gradient,
+            const auto extra = begin_tile(f, how, kept.layout, kept.parameters, group_gradient,
                                           arena<T>(scratch.data() + thread * sizes.scratch),
                                           arena<T>(kept.kept->data() + i * sizes.kept));
-            backward(f, extra, method, x, y_bar, first, sequences, *kept.adjoint_convergence);
+            backward(f, extra, how.adjoint, x, y_bar, first, sequences, *kept.adjoint_convergence);
             backend.at_once([&] {
                 scatter(f, f.bar_at(f.graph.input, 0), true, x_bar, first, sequences);
                 if (one_tile && parameters > 0)

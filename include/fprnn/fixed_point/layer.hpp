@@ -8,6 +8,7 @@
 #include <fprnn/tape/tape.hpp>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -40,10 +41,12 @@ public:
 
     chunked schedule;
     fprnn::adjoint adjoint;
+    fprnn::solver solver{};
+    std::optional<fprnn::stop> stop{};  ///< left out: the schedule's tolerance and ell_max
 
-    explicit layer(Root, chunked s = {}, fprnn::adjoint a = implicit{}) : schedule(s), adjoint(a) {
-        schedule.validate();
-        validate(adjoint);
+    explicit layer(Root, chunked s = {}, fprnn::adjoint a = implicit{}) : schedule(s), adjoint(a) { (void)how(); }
+    layer(Root, const method& m) : schedule(m.schedule), adjoint(m.adjoint), solver(m.solver), stop(m.stop) {
+        (void)how();
     }
 
     /// The parameters that the expression declares, in order. Errors: a width below 1, sizes that a node refuses.
@@ -146,8 +149,12 @@ public:
     template <class T, backend_for<T> Backend, class X = T>
     void run(const dims& size, const T* parameters, same<view<const X>> x, same<view<const T>> carry, Backend& backend,
              same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result) const {
-        schedule.validate();
-        validate(adjoint);
+        const engine::solving by = how();
+        require(has_tiles<Backend> || !by.is_for_the_host(), "layer", [] {
+            return std::string(
+                "solvers, stops and adjoints of one's own, Anderson's among them, and shares of a batch are the CPU's; "
+                "expected picard or damped, residual and iterations on a device");
+        });
         require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
                 [&] { return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string(); });
         const index B = x.shape()[0], tokens = x.shape()[1], carried = carry_width(size);
@@ -164,7 +171,7 @@ public:
             keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0);
         }
         if (B == 0 || tokens == 0) return;
-        engine::batch_forward(plan_of<Root, T, Backend>, schedule, adjoint, size, parameters, x, backend, keep, result);
+        engine::batch_forward(plan_of<Root, T, Backend>, by, size, parameters, x, backend, keep, result);
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
@@ -172,7 +179,7 @@ public:
     void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
               T* gradient, Backend& backend) const {
         if (x.shape()[0] == 0 || x.shape()[1] == 0) return;
-        engine::batch_backward(plan_of<Root, T, Backend>, schedule, adjoint, kept, x, y_bar, x_bar, gradient, backend);
+        engine::batch_backward(plan_of<Root, T, Backend>, how(), kept, x, y_bar, x_bar, gradient, backend);
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
@@ -216,6 +223,19 @@ public:
     }
 
 private:
+    /// Errors: a schedule, a solver, a stop or an adjoint out of range.
+    engine::solving how() const {
+        schedule.validate();
+        validate(adjoint);
+        require(fprnn::detail::evaluations_back(adjoint) == 1 || solver.is_picard(), "layer", [] {
+            return std::string(
+                "unrolled and truncated{k} repeat y <- f(y): expected solver picard{}, got another; "
+                "implicit and neumann{k} are for all");
+        });
+        return {schedule, solver,
+                stop ? *stop : fprnn::stop(residual{schedule.tolerance}) || fprnn::stop(iterations{schedule.ell_max}),
+                adjoint};
+    }
     /// The parameters, when they are this layer's own.
     template <class T>
     static const T* checked(const layer_parameters<T>& theta) {
@@ -244,6 +264,12 @@ constexpr auto fixed_point(E) {
 template <expression E>
 auto fixed_point(E f, chunked schedule, adjoint a = implicit{}) {
     return layer(fixed_point(f), schedule, a);
+}
+
+/// The same with a solver and a stop, one's own if need be.
+template <expression E>
+auto fixed_point(E f, const method& how) {
+    return layer(fixed_point(f), how);
 }
 
 /// A layer's parameters, initialised by their declarations and the seed; argument_error when a width is not positive, a

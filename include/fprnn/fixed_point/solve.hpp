@@ -1,7 +1,7 @@
 #pragma once
 
+#include <fprnn/fixed_point/method.hpp>
 #include <fprnn/fixed_point/reduce.hpp>
-#include <fprnn/fixed_point/schedule.hpp>
 #include <fprnn/fixed_point/watch.hpp>
 #include <fprnn/operations/frame.hpp>
 
@@ -52,6 +52,57 @@ void advance(frame<T, Backend>& f, index sequences, index n, const T* to, T* fro
     f.each_row(sequences, body::advance<T>{D, tokens, f.tile * D, to, from, arrives, of});
 }
 
+/// What steps and ends of one's own need: each sequence's f(y), y and the solver's memory, one behind the other.
+template <class T>
+struct own_rules {
+    T* memory = nullptr;  ///< [tile, per_sequence]
+    index per_sequence = 0;
+
+    static index numbers_of_a_sequence(const solver& s, index n) { return 2 * n + s.memory(n); }
+};
+
+/// Measures the steps of n rows from `from` to `to`, of the sequences whose watches run, and asks the stop. running[q] becomes δ of the step
+/// that is next, 0 where there is none.
+template <class T, class Backend>
+void measure(frame<T, Backend>& f, const stop& stop, index sequences, index n, const T* to, const T* from,
+             const watches<T>& of) {
+    using team = typename Backend::template team<T>;
+    const index D = f.iterate_width(), tokens = n / f.tile;
+    for (index q = 0; q < sequences; ++q) {
+        watch<T>& w = of.one[q];
+        if (!w.running()) continue;
+        const T delta = static_cast<T>(w.delta());
+        const auto step = measure_step<team>(to + q * D, from + q * D, D, f.tile * D, tokens);
+        w.take(step);
+        if (w.running() && stop.ends({w.iterations(), w.residual(), static_cast<double>(step.absolute), w.best()}))
+            w.finish(status::converged);
+        of.running[q] = w.running() ? delta : T(0);
+    }
+}
+/// y ← the next iterate of the sequences whose watches run.
+template <class T, class Backend>
+void move(frame<T, Backend>& f, const solver& solver, const own_rules<T>& own, index sequences, index n, const T* to,
+          T* from, const watches<T>& of) {
+    using team = typename Backend::template team<T>;
+    const index D = f.iterate_width(), tokens = n / f.tile, stride = f.tile * D;
+    for (index q = 0; q < sequences; ++q) {
+        if (of.running[q] == T(0)) continue;
+        const T* reached = to + q * D;
+        T* y = from + q * D;
+        if (!solver.has_own_rule()) {
+            for (index t = 0; t < tokens; ++t) go_to<team>(D, of.running[q], reached + t * stride, y + t * stride);
+            continue;
+        }
+        T *const f_of = own.memory + q * own.per_sequence, *const y_of = f_of + tokens * D;
+        for (index t = 0; t < tokens; ++t) {
+            f.on.copy(D, reached + t * stride, f_of + t * D);
+            f.on.copy(D, y + t * stride, y_of + t * D);
+        }
+        solver.next(solver_step<T>{tokens * D, of.one[q].iterations(), f_of, y_of, y_of + tokens * D});
+        for (index t = 0; t < tokens; ++t) f.on.copy(D, y_of + t * D, y + t * stride);
+    }
+}
+
 /// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there touches no other sequence's.
 template <class T, class Backend, class Calls>
 void in_chunks(frame<T, Backend>& f, const Calls& calls) {
@@ -81,22 +132,33 @@ void in_chunks(frame<T, Backend>& f, const Calls& calls) {
 /// rows of all nodes belong to that point, and f's rows are the value f(y). `counts` [tile] receives the iterations;
 /// `scratch` is what a reduced token needs.
 template <class T, class Backend>
-void solve_chunk(frame<T, Backend>& f, const chunked& schedule, index sequences, index row, index n,
-                 const watches<T>& of, T* counts, T* scratch) {
+void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, index row, index n, const watches<T>& of,
+                 T* counts, T* scratch, const own_rules<T>& own) {
     const auto& plan = f.plan;
     const index D = f.iterate_width(), tokens = n / f.tile;
     T* y = f.value_at(f.graph.previous, row);
     const T* fy = f.value_at(f.graph.fixed_point, row);
     f.on.fill(n * D, y, 0);
     f.span = tokens;
-    f.each_row(sequences, body::begin_watches<T>{schedule.tolerance, schedule.ell_max, of});
+    const iteration_rule rule = how.rule();
+    f.each_row(sequences, body::begin_watches<T>{rule, of});
+    const bool has_own_rules = has_tiles<Backend> && how.has_own_rules();
+    if (has_own_rules) f.on.fill(sequences * own.per_sequence, own.memory, 0);
 
-    const auto take_step = [&] { advance(f, sequences, n, fy, y, false, of); };
-    if (tokens == 1 && plan.rows_are_independent) {
+    const auto take_step = [&] {
+        if constexpr (has_tiles<Backend>) {
+            if (has_own_rules) {
+                measure(f, how.stop, sequences, n, fy, y, of);
+                return move(f, how.solver, own, sequences, n, fy, y, of);
+            }
+        }
+        advance(f, sequences, n, fy, y, false, of);
+    };
+    if (tokens == 1 && plan.rows_are_independent && !has_own_rules) {
         evaluate(f, dependence::shifted, row, n);
         open(f, row, n);
-        if (plan.reduction)
-            plan.reduction->iterate(f, row, sequences, scratch, schedule.tolerance, schedule.ell_max - 1, of);
+        if (plan.reduction && how.solver.is_picard())
+            plan.reduction->iterate(f, row, sequences, scratch, rule.tolerance, rule.ell_max - 1, of);
         evaluate(f, dependence::current, row, n);
         f.work.evaluations += n;
         if (plan.tokens_are_explicit) f.on.copy(n * D, fy, y);

@@ -5,6 +5,7 @@
 #include <fprnn/fixed_point/solve.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <variant>
 
 /// The way back through the chunks of one tile: w = (I − J_hᵀ)⁻¹ δ or terms of it, or through iterations one by one.
@@ -69,7 +70,7 @@ template <class T, class Backend>
 void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index sequences, index row, index n,
                          const T* delta, T* w, T* scratch, const watches<T>& of) {
     const index D = f.iterate_width();
-    f.each_row(sequences, body::begin_watches<T>{options.tolerance, options.ell_max, of});
+    f.each_row(sequences, body::begin_watches<T>{{options.tolerance, options.ell_max}, of});
     if (n > f.tile || !f.plan.rows_are_independent) {
         const auto iterate = [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); };
         iterate();
@@ -113,6 +114,36 @@ void neumann_chunk(frame<T, Backend>& f, int k, index row, index n, const T* del
         f.one_row(body::sum<T>{n * f.iterate_width(), delta, f.bar_at(f.graph.previous, row), w});
     }
 }
+
+/// A chunk for an adjoint of one's own; `next` holds as many numbers as w.
+template <class T, class Backend>
+class chunk_of_own_adjoint final : public adjoint_chunk {
+public:
+    chunk_of_own_adjoint(frame<T, Backend>& f, index sequences, index row, index n, const T* delta, T* w, T* next)
+        : f_(f), sequences_(sequences), row_(row), n_(n), delta_(delta), w_(w), next_(next) {}
+
+    double apply(double part) override {
+        using team = typename Backend::template team<T>;
+        const index D = f_.iterate_width(), tokens = n_ / f_.tile;
+        apply_transposed_jacobian(f_, row_, n_, w_);
+        f_.one_row(body::sum<T>{n_ * D, delta_, f_.bar_at(f_.graph.previous, row_), next_});
+        double change = 0;
+        for (index q = 0; q < sequences_; ++q) {
+            const auto step = measure_step<team>(static_cast<const T*>(next_ + q * D),
+                                                 static_cast<const T*>(w_ + q * D), D, f_.tile * D, tokens);
+            change = step.finite ? std::max(change, static_cast<double>(step.relative))
+                                 : std::numeric_limits<double>::infinity();
+        }
+        go_to<team>(n_ * D, static_cast<T>(part), static_cast<const T*>(next_), w_);
+        return change;
+    }
+
+private:
+    frame<T, Backend>& f_;
+    index sequences_, row_, n_;
+    const T* delta_;
+    T *w_, *next_;
+};
 
 /// Back through the last `evaluations` of a chunk, from the value f(y^{ℓ*−1}) to y⁰ = 0 when there are as many.
 /// Iterations are repeated as they were; the iterates that are differentiated at are kept. `counts` [tile] says how
@@ -186,8 +217,15 @@ void solve_adjoint(frame<T, Backend>& f, const adjoint& method, index sequences,
         const auto* exact = std::get_if<implicit>(&method);
         if (exact) solve_adjoint_chunk(f, *exact, sequences, row, n, delta, w, scratch, of);
         if (const auto* series = std::get_if<neumann>(&method)) neumann_chunk(f, series->k, row, n, delta, w);
+        const auto* own = std::get_if<own_adjoint>(&method);
+        if constexpr (has_tiles<Backend>) {
+            if (own) {
+                chunk_of_own_adjoint<T, Backend> chunk(f, sequences, row, n, delta, w, scratch);
+                (*own)(chunk);
+            }
+        }
         back_through(f, row, n, w, dependence::input);
-        if (exact) pass_to_chunk_before(f, row);
+        if (exact || own) pass_to_chunk_before(f, row);
     }
 }
 

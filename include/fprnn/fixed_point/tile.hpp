@@ -16,6 +16,7 @@ struct workspace {
     T* token = nullptr;    ///< scratch of a reduced token
     T* w = nullptr;        ///< [C, tile, D]
     T* adjoint = nullptr;  ///< scratch of the adjoint's solver
+    own_rules<T> own;
     engine::watches<T> watches;
 };
 
@@ -28,20 +29,19 @@ struct pass_of {
     const dims& size;
     index tokens;
     pass phase;
-    const chunked& schedule;
-    const adjoint& method;
+    const solving& how;
 
     frame<T, Backend> make_frame() const {
         return {what,      on,
                 sequences, size,
-                tokens,    std::min(schedule.length, std::max<index>(tokens, 1)),
-                phase,     phase != pass::forward && detail::evaluations_back(method) > 1};
+                tokens,    std::min(how.schedule.length, std::max<index>(tokens, 1)),
+                phase,     phase != pass::forward && detail::evaluations_back(how.adjoint) > 1};
     }
 };
 
 /// Gives every node its rows. The values of nodes that do not keep them are computed again in a backward pass.
 template <class T, class Backend>
-workspace<T> lay_out(frame<T, Backend>& f, arena<T>& scratch, arena<T>& kept) {
+workspace<T> lay_out(frame<T, Backend>& f, const solving& how, arena<T>& scratch, arena<T>& kept) {
     const graph::view& g = f.graph;
     const bool iterates = f.plan.has_fixed_point();
     workspace<T> e;
@@ -63,7 +63,13 @@ workspace<T> lay_out(frame<T, Backend>& f, arena<T>& scratch, arena<T>& kept) {
             if (f.chunk > 1) f.steps = scratch.take(token_steps<T>::size(f.tile, f.chunk));
     }
     if (f.phase == pass::forward) {
-        if (iterates) e.token = scratch.take(token_scratch(f));
+        if (!iterates) return e;
+        e.token = scratch.take(token_scratch(f));
+        if (how.has_own_rules()) {
+            const index n = f.chunk * f.iterate_width();
+            e.own.per_sequence = own_rules<T>::numbers_of_a_sequence(how.solver, n);
+            e.own.memory = scratch.take(f.tile * e.own.per_sequence);
+        }
         return e;
     }
     for (graph::slot s = 0; s < g.size(); ++s)
@@ -83,7 +89,7 @@ template <class T, class Backend>
 tile_sizes measure_tile(const pass_of<T, Backend>& pass) {
     auto f = pass.make_frame();
     arena<T> scratch, kept;
-    lay_out(f, scratch, kept);
+    lay_out(f, pass.how, scratch, kept);
     return {scratch.used(), kept.used()};
 }
 
@@ -194,11 +200,10 @@ void hoist(frame<T, Backend>& f) {
     for (const graph::slot s : f.plan.iterated) f.plan.operations[s]->hoist(f, s);
 }
 
-/// y* of the tile's sequences from `first` on, value [B,T,width]; carry [B, carry_width] enters as the carry in and leaves as
-/// the carry out.
+/// Carries in, and what is evaluated before the iteration.
 template <class T, class Backend, class X>
-void forward(frame<T, Backend>& f, const workspace<T>& e, const chunked& schedule, view<const X> x, view<X> value,
-             view<T> carry, convergence& all, index first, index sequences) {
+void begin_forward(frame<T, Backend>& f, const workspace<T>& e, view<const X> x, view<T> carry, index first,
+                   index sequences) {
     const index carried = carry.shape()[1];
     for_each_carry(f, e, [&](const auto& operation, graph::slot s, T* rows, index at, index width) {
         if (width > 0) {
@@ -209,14 +214,16 @@ void forward(frame<T, Backend>& f, const workspace<T>& e, const chunked& schedul
     });
     gather(f, x, first, sequences, f.value_at(f.graph.input, 0));
     evaluate(f, dependence::input, 0, f.rows());
+    if (!f.plan.has_fixed_point()) return;
+    hoist(f);
+    f.each_row(sequences, body::begin_tallies{e.watches.tallies});
+}
+/// What is evaluated after the iteration, and carries out.
+template <class T, class Backend, class X>
+void end_forward(frame<T, Backend>& f, const workspace<T>& e, view<X> value, view<T> carry, convergence& all,
+                 index first, index sequences) {
+    const index carried = carry.shape()[1];
     if (f.plan.has_fixed_point()) {
-        hoist(f);
-        f.each_row(sequences, body::begin_tallies{e.watches.tallies});
-        in_chunks(f, [&] {
-            for_each_chunk(f, [&](index row, index n) {
-                solve_chunk(f, schedule, sequences, row, n, e.watches, e.counts + row / f.chunk, e.token);
-            });
-        });
         evaluate(f, dependence::output, 0, f.rows());
         read_tallies(f, e.watches.tallies, first, sequences, all);
     }
@@ -226,6 +233,20 @@ void forward(frame<T, Backend>& f, const workspace<T>& e, const chunked& schedul
         f.each_row(sequences, body::copy<T>{width, {rows, width}, {carry.data() + first * carried + at, carried}});
     });
     scatter(f, f.value_at(f.graph.root(), 0), false, value, first, sequences);
+}
+/// y* of the tile's sequences from `first` on, value [B,T,width]; carry [B, carry_width] enters as the carry in and leaves as
+/// the carry out.
+template <class T, class Backend, class X>
+void forward(frame<T, Backend>& f, const workspace<T>& e, const solving& how, view<const X> x, view<X> value,
+             view<T> carry, convergence& all, index first, index sequences) {
+    begin_forward(f, e, x, carry, first, sequences);
+    if (f.plan.has_fixed_point())
+        in_chunks(f, [&] {
+            for_each_chunk(f, [&](index row, index n) {
+                solve_chunk(f, how, sequences, row, n, e.watches, e.counts + row / f.chunk, e.token, e.own);
+            });
+        });
+    end_forward(f, e, value, carry, all, first, sequences);
 }
 
 /// The nodes outside of the iteration that depend in this way, all rows at once, last to first. With the input's are the

@@ -40,6 +40,18 @@ FPRNN_BOTH step_size<T> measure_step(const T* to, const T* from, index channels,
     return size;
 }
 
+/// y ← δ f + (1 − δ) y
+template <class Team, class T>
+FPRNN_BOTH void go_to(index channels, T delta, const T* f, T* y) {
+    if (delta == T(1))
+        Team::each(channels, [&](auto lane) { lane.store(y, lane.load(f)); });
+    else
+        Team::each(channels, [&](auto lane) {
+            using V = decltype(lane.load(f));
+            lane.store(y, V(delta) * lane.load(f) + V(T(1) - delta) * lane.load(y));
+        });
+}
+
 /// What the chunks of one sequence came to.
 struct tally {
     fprnn::status status = status::converged;  ///< the worst
@@ -48,15 +60,28 @@ struct tally {
     index total_iterations = 0, tokens_converged = 0;
 };
 
+/// What an iteration's end and its steps depend on, as numbers.
+struct iteration_rule {
+    double tolerance;  ///< of the residual; 0 where none ends it
+    int ell_max;       ///< evaluations, or applications of an adjoint
+    double start = 1;  ///< δ, the share of f(y) in the next iterate
+    double decay = 1;  ///< of δ, after `patience` evaluations without a new smallest residual
+    int patience = 1;
+};
+
 /// Follows one sequence through an iteration until it is done; from then on the sequence is frozen, so that it does not
 /// depend on how long its neighbours take.
 template <class T>
 class watch {
 public:
-    FPRNN_BOTH watch(double tolerance, int ell_max) : tolerance_(tolerance), ell_max_(ell_max) {}
+    FPRNN_BOTH explicit watch(const iteration_rule& rule) : rule_(rule), delta_(rule.start), patience_(rule.patience) {}
 
     FPRNN_BOTH bool running() const { return running_; }
     FPRNN_BOTH int iterations() const { return iterations_; }
+    FPRNN_BOTH double residual() const { return residual_; }
+    FPRNN_BOTH double best() const { return best_; }
+    /// δ of the next step, from y to δ f(y) + (1 − δ) y.
+    FPRNN_BOTH double delta() const { return delta_; }
 
     /// Goes on after `ell` iterations that somebody else has made.
     FPRNN_BOTH void go_on_from(int ell) { iterations_ = ell; }
@@ -66,17 +91,24 @@ public:
         residual_ = step.finite ? static_cast<double>(step.relative) : infinite;
         if (!step.finite) {
             finish(ell == 1 ? status::nonfinite : status::diverged);
-        } else if (step.relative < tolerance_) {
+        } else if (step.relative < rule_.tolerance) {
             finish(status::converged);
-        } else if (ell >= ell_max_) {
+        } else if (ell >= rule_.ell_max) {
             // An orbit's steps do not shrink; where rounding stops them, they are too small to be one.
             last_quarter_ = math::maximum(last_quarter_, step.absolute);
             const bool shrank =
                 third_quarter_ == T(0) || last_quarter_ < T(0.99) * third_quarter_ || step.relative < rounding;
             finish(shrank ? status::max_iterations : status::diverged);
         }
-        T& quarter = 4 * std::int64_t{ell} > 3 * std::int64_t{ell_max_} ? last_quarter_ : third_quarter_;
-        if (2 * std::int64_t{ell} > ell_max_) quarter = math::maximum(quarter, step.absolute);
+        T& quarter = 4 * std::int64_t{ell} > 3 * std::int64_t{rule_.ell_max} ? last_quarter_ : third_quarter_;
+        if (2 * std::int64_t{ell} > rule_.ell_max) quarter = math::maximum(quarter, step.absolute);
+        if (step.finite && residual_ < best_) {
+            best_ = residual_;
+            patience_ = rule_.patience;
+        } else if (--patience_ == 0) {
+            delta_ *= rule_.decay;
+            patience_ = rule_.patience;
+        }
     }
     FPRNN_BOTH void finish(status s) {
         outcome_ = s;
@@ -102,8 +134,9 @@ private:
     static constexpr double infinite = std::numeric_limits<double>::infinity();
     static constexpr T rounding = 64 * std::numeric_limits<T>::epsilon();
 
-    double tolerance_;
-    int ell_max_;
+    iteration_rule rule_;
+    double delta_, best_ = infinite;
+    int patience_;
     bool running_ = true;
     status outcome_ = status::converged;
     int iterations_ = 0;
@@ -124,7 +157,7 @@ template <class T>
 struct token_steps {
     index tile, tokens;
     T *relative, *absolute;  ///< [tile, tokens]; what is not finite has an infinite absolute step
-    T* moves;                ///< [tile], 1 where the sequence goes to where it steps
+    T* moves;                ///< [tile], δ where the sequence goes on, 0 where it stays
 
     static constexpr T infinite = std::numeric_limits<T>::infinity();
     /// Numbers that they take.
@@ -153,14 +186,13 @@ struct begin_tallies {
 
 template <class T>
 struct begin_watches {
-    double tolerance;
-    int ell_max;
+    engine::iteration_rule rule;
     engine::watches<T> of;
 
     template <class Team>
     FPRNN_BOTH void row(index s, index) const {
         Team::once([&] {
-            ::new (static_cast<void*>(of.one + s)) engine::watch<T>(tolerance, ell_max);
+            ::new (static_cast<void*>(of.one + s)) engine::watch<T>(rule);
             of.running[s] = T(1);
         });
     }
@@ -183,13 +215,14 @@ struct advance {
         const T* reached = to + s * channels;
         T* at = from + s * channels;
         const auto step = engine::measure_step<Team>(reached, static_cast<const T*>(at), channels, stride, tokens);
+        const T delta = static_cast<T>(w.delta());
         Team::once([&] {
             w.take(step);
             of.running[s] = w.running() ? T(1) : T(0);
         });
         if (!w.running() && !arrives) return;
         for (index t = 0; t < tokens; ++t, reached += stride, at += stride)
-            Team::each(channels, [&](auto lane) { lane.store(at, lane.load(reached)); });
+            engine::go_to<Team>(channels, delta, static_cast<const T*>(reached), at);
     }
 };
 
@@ -223,6 +256,7 @@ struct take_steps {
     FPRNN_BOTH void row(index s, index) const {
         engine::watch<T>& w = of.one[s];
         const bool was_running = w.running();
+        const T delta = static_cast<T>(w.delta());
         engine::step_size<T> step;
         if (was_running) {
             const index first = s * steps.tokens;
@@ -234,7 +268,7 @@ struct take_steps {
         Team::once([&] {
             if (was_running) w.take(step);
             of.running[s] = w.running() ? T(1) : T(0);
-            steps.moves[s] = was_running && (w.running() || arrives) ? T(1) : T(0);
+            steps.moves[s] = was_running && (w.running() || arrives) ? delta : T(0);
         });
     }
 };
@@ -247,8 +281,9 @@ struct go_to_steps {
 
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
-        if (steps.moves[r % steps.tile] == T(0)) return;
-        Team::each(channels, [&](auto lane) { lane.store(from + r * channels, lane.load(to + r * channels)); });
+        const T delta = steps.moves[r % steps.tile];
+        if (delta == T(0)) return;
+        engine::go_to<Team>(channels, delta, to + r * channels, from + r * channels);
     }
 };
 

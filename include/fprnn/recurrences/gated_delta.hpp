@@ -22,7 +22,7 @@ struct gated_delta_recurrence {
         index heads, keys, values, steps;  ///< H, K, V, n
     };
     static sizes of(const std::array<index, inputs>& widths) {
-        const auto [alpha, k, v, beta, q] = widths;
+        const index alpha = widths[0], k = widths[1], v = widths[2], beta = widths[3], q = widths[4];
         const auto divide = [](const char* what, index width, const char* by, index parts) {
             require(parts > 0 && width % parts == 0 && width > 0, "gated_delta", [&] {
                 return std::string(what) + " must have a multiple of " + std::to_string(parts) + " channels, " + by +
