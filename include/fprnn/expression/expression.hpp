@@ -12,6 +12,9 @@ namespace fprnn {
 namespace symbols {
 inline constexpr input_node in{};
 inline constexpr previous_node prev{};
+/// The iterate of a fixed point that is not as wide as d_inner.
+template <class Width>
+inline constexpr previous_of<Width> prev_of{};
 inline constexpr identity_symbol identity{};
 #ifndef I  // a macro of <complex.h>
 inline constexpr identity_symbol I{};
@@ -322,6 +325,34 @@ template <class... NoName, expression E, class... More>
 constexpr auto rms_norm(E, const More&...) {
     static_assert(detail::never<E>, "rms_norm has a name, that of its parameters: rms_norm<\"norm\">(e)");
     return previous_node{};  // an expression, so that this stays the only error
+}
+/// Each number of e for every channel of a part: a head's α for the head's channels, repeat<d_head>(alpha), of width
+/// product_width<heads, d_head>.
+template <class Times, expression E>
+constexpr auto repeat(E) {
+    return repeat_node<E, Times>{};
+}
+namespace detail {
+template <class Part, class Width>
+struct number_of_parts {
+    using type = void;
+};
+template <class Part, class Parts>
+struct number_of_parts<Part, product_width<Parts, Part>> {
+    using type = Parts;
+};
+}  // namespace detail
+/// The sum over the channels of each part as wide as Part, the adjoint of `repeat`: e must have width product_width<…, Part>.
+template <class Part, expression E>
+constexpr auto sum_parts(E e) {
+    using width = typename detail::number_of_parts<Part, typename E::width>::type;
+    static_assert(!std::is_void_v<width>,
+                  "sum_parts<part>(e): e must have width product_width<number, part>, such as product_width<heads, "
+                  "d_head>");
+    if constexpr (std::is_void_v<width>)
+        return e;  // so that this stays the only error
+    else
+        return sum_parts_node<E, width>{};
 }
 template <expression E>
 constexpr auto normalise(E) {

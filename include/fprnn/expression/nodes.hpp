@@ -53,12 +53,20 @@ struct input_node : node_tag {
     using operands = type_list<>;
     static constexpr dependence depends = dependence::input;
 };
-/// y_t^{ℓ−1}, the previous iterate.
-struct previous_node : node_tag {
-    using width = d_inner;
+/// y_t^{ℓ−1}, the previous iterate, as wide as Width.
+template <class Width = d_inner>
+struct previous_of : node_tag {
+    using width = Width;
     using operands = type_list<>;
     static constexpr dependence depends = dependence::current;
 };
+using previous_node = previous_of<>;
+namespace detail {
+template <class E>
+inline constexpr bool is_previous = false;
+template <class Width>
+inline constexpr bool is_previous<previous_of<Width>> = true;
+}  // namespace detail
 /// I in (I - Q) * w.
 struct identity_symbol {};
 /// The left-out half of Q * v or (I - Q) * w.
@@ -130,11 +138,11 @@ struct token_node : node_tag {
 template <class E>
 struct shift_node : detail::token_node<E> {
     static_assert(
-        std::is_same_v<E, previous_node> || E::depends == dependence::input || E::depends == dependence::output,
+        detail::is_previous<E> || E::depends == dependence::input || E::depends == dependence::output,
         "shift takes `in`, `prev` or a node outside the iteration: shift before you map, linear(shift(prev))");
     using width = typename E::width;
     using operands = type_list<E>;
-    static constexpr dependence depends = std::same_as<E, previous_node> ? dependence::shifted : E::depends;
+    static constexpr dependence depends = detail::is_previous<E> ? dependence::shifted : E::depends;
 };
 
 /// Several operands side by side, as a linear map sees them. It is never evaluated: maps split over it.
@@ -217,6 +225,21 @@ struct l2_normalise_node : node_tag {
     static constexpr dependence depends = E::depends;
 };
 
+/// Each number of e for all channels of a part as wide as Times.
+template <class E, class Times>
+struct repeat_node : detail::token_node<E> {
+    using width = product_width<typename E::width, Times>;
+    using operands = type_list<E>;
+    static constexpr dependence depends = E::depends;
+};
+/// The sum of each part of e, which is Width parts wide.
+template <class E, class Width>
+struct sum_parts_node : detail::token_node<E> {
+    using width = Width;
+    using operands = type_list<E>;
+    static constexpr dependence depends = E::depends;
+};
+
 // ---- mixers ---------------------------------------------------------------------------------------------------------
 
 /// A mixer whose raw numbers are the given maps.
@@ -257,7 +280,7 @@ struct mix_node : node_tag {
 /// y* = F(x, y*), a node outside the iteration.
 template <class F>
 struct fixed_point_node : node_tag {
-    using width = d_inner;
+    using width = typename F::width;
     using operands = type_list<F>;
     static constexpr dependence depends = dependence::output;
 };

@@ -3,6 +3,7 @@
 #include <fprnn/core/shape.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <string>
 
@@ -17,40 +18,49 @@ struct fixed_string {
     friend constexpr bool operator==(const fixed_string&, const fixed_string&) = default;
 };
 
-/// The sizes that symbolic widths stand for.
+/// The sizes that symbolic widths stand for, by name.
 struct dims {
     index d_in = 0;     ///< channels of the layer's input
     index d_inner = 0;  ///< D, channels of the iterate
     index d_state = 1;  ///< N, rows of a matrix state
     index d_out = 1;    ///< channels of an output that is neither
+    index heads = 1;    ///< H
+    index d_head = 1;   ///< V, channels of a head
+    index d_key = 1;    ///< K, rows of a head's state
 
     friend bool operator==(const dims&, const dims&) = default;
 
-    void validate() const {
-        const auto positive = [](const char* name, index value) {
-            require(value >= 1, "init",
-                    [&] { return std::string(name) + " must be at least 1, got " + std::to_string(value); });
-        };
-        positive("d_in", d_in);
-        positive("d_inner", d_inner);
-        positive("d_state", d_state);
-        positive("d_out", d_out);
-    }
+    void validate() const;
 };
 
+struct named_size {
+    const char* name;
+    index dims::*size;
+};
+/// All of them.
+inline constexpr std::array named_sizes{named_size{"d_in", &dims::d_in},       named_size{"d_inner", &dims::d_inner},
+                                        named_size{"d_state", &dims::d_state}, named_size{"d_out", &dims::d_out},
+                                        named_size{"heads", &dims::heads},     named_size{"d_head", &dims::d_head},
+                                        named_size{"d_key", &dims::d_key}};
+
+inline void dims::validate() const {
+    for (const named_size& s : named_sizes)
+        require(this->*s.size >= 1, "init",
+                [&] { return std::string(s.name) + " must be at least 1, got " + std::to_string(this->*s.size); });
+}
+
 /// Symbolic widths: two nodes fit when their width types are equal, so most size mistakes are type errors.
-struct d_in {
-    static index of(const dims& d) { return d.d_in; }
+template <index dims::*Size>
+struct size_width {
+    static index of(const dims& d) { return d.*Size; }
 };
-struct d_inner {
-    static index of(const dims& d) { return d.d_inner; }
-};
-struct d_state {
-    static index of(const dims& d) { return d.d_state; }
-};
-struct d_out {
-    static index of(const dims& d) { return d.d_out; }
-};
+using d_in = size_width<&dims::d_in>;
+using d_inner = size_width<&dims::d_inner>;
+using d_state = size_width<&dims::d_state>;
+using d_out = size_width<&dims::d_out>;
+using heads = size_width<&dims::heads>;
+using d_head = size_width<&dims::d_head>;
+using d_key = size_width<&dims::d_key>;
 template <index K>
 struct fixed_width {
     static index of(const dims&) { return K; }
@@ -58,6 +68,11 @@ struct fixed_width {
 template <index K, class W>
 struct times_width {
     static index of(const dims& d) { return checked_product(K, W::of(d), "width"); }
+};
+/// Several of another width, such as heads of d_head channels.
+template <class A, class B>
+struct product_width {
+    static index of(const dims& d) { return checked_product(A::of(d), B::of(d), "width"); }
 };
 template <class... W>
 struct sum_width {

@@ -207,10 +207,11 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
     });
 }
 
-/// Its adjoint: adds to x_bar [B,T,d_in] and to `gradient`, laid out as the parameters, what y_bar [B,T,width] sends back.
+/// Its adjoint: adds to x_bar [B,T,d_in], to the cotangent of the carry in and to `gradient`, laid out as the parameters, what y_bar
+/// [B,T,width] and the cotangent of the carry out send back.
 template <class T, class Backend, class X>
 void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, Backend>& kept, view<const X> x,
-                    view<const X> y_bar, view<X> x_bar, T* gradient, Backend& backend) {
+                    view<const X> y_bar, view<X> x_bar, const carry_bars<T>& carries, T* gradient, Backend& backend) {
     using memory = typename Backend::template memory<T>;
     const index B = x.shape()[0], tokens = x.shape()[1], parameters = kept.layout.count;
     const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
@@ -232,7 +233,7 @@ void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, 
             const auto extra = begin_tile(f, how, kept.layout, kept.parameters, group_gradient,
                                           arena<T>(scratch.data() + thread * sizes.scratch),
                                           arena<T>(kept.kept->data() + i * sizes.kept));
-            backward(f, extra, how.adjoint, x, y_bar, first, sequences, *kept.adjoint_convergence);
+            backward(f, extra, how.adjoint, x, y_bar, carries, first, sequences, *kept.adjoint_convergence);
             backend.at_once([&] {
                 scatter(f, f.bar_at(f.graph.input, 0), true, x_bar, first, sequences);
                 if (one_tile && parameters > 0)

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -174,12 +175,25 @@ public:
         engine::batch_forward(plan_of<Root, T, Backend>, by, size, parameters, x, backend, keep, result);
     }
 
-    /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back.
+    /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back; with `carries`, also what
+    /// the cotangent of the carry out sends, and to that of the carry in. Errors: cotangents that are not [B, carry_width].
     template <class T, backend_for<T> Backend, class X = T>
     void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
-              T* gradient, Backend& backend) const {
-        if (x.shape()[0] == 0 || x.shape()[1] == 0) return;
-        engine::batch_backward(plan_of<Root, T, Backend>, how(), kept, x, y_bar, x_bar, gradient, backend);
+              T* gradient, Backend& backend, const engine::carry_bars<same<T>>& carries = {}) const {
+        const shape carried{x.shape()[0], carry_width(kept.size)};
+        for (const auto& [name, data, extents] :
+             {std::tuple("carries.out", carries.out.data(), carries.out.shape()),
+              std::tuple("carries.in", static_cast<const T*>(carries.in.data()), carries.in.shape())})
+            require(data == nullptr || extents == carried, "layer.back", [&, what = name, s = extents] {
+                return std::string(what) + " must be " + carried.to_string() + ", got " + s.to_string();
+            });
+        if (x.shape()[0] == 0) return;
+        if (x.shape()[1] == 0) {  // the carry went through
+            if (carries.out.data() && carries.in.data() && carried.count() > 0)
+                backend.template row<T>(body::add<T>{carried.count(), carries.out.data(), carries.in.data()});
+            return;
+        }
+        engine::batch_backward(plan_of<Root, T, Backend>, how(), kept, x, y_bar, x_bar, carries, gradient, backend);
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
@@ -202,6 +216,39 @@ public:
                                             tp.bar(x).view(), tp.parameter_bar_data() + kept.offset, tp.backend());
             kept.kept.reset();  // for the next step, which begins with the pool as this one did
         });
+    }
+
+    /// The same from a carry in [B, carry_width], a variable of the tape: gradients go back through it, so that a sequence may be recorded
+    /// window by window, as far back as its records are kept (truncated back-propagation through time). The first carry is a leaf of zeros, or
+    /// of what an earlier tape's `carry` was.
+    struct with_carry {
+        variable value, carry;
+    };
+    template <class T, backend_for<T> Backend>
+    with_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
+                          variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
+        auto& kept = t.template keep<tape_record<T, Backend, T>>();
+        if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
+        kept.prefix = prefix;
+        solution_on<T, Backend> result;
+        if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
+        run<T, Backend>(size, t.parameters_there().data() + kept.offset, t.value(x).view(),
+                        std::as_const(t.value(carry)).view(), t.backend(), &kept, result);
+        if (how) {
+            static_cast<convergence&>(*how) = result;
+            how->work = result.work;
+            how->adjoint = kept.adjoint_convergence;
+        }
+        // Recorded first, so that its cotangent is complete when the value's adjoint reads it.
+        const variable carry_out = t.record(std::move(result.carry), [](tape<T, Backend, T>&, variable) {});
+        const variable value = t.record(
+            std::move(result.value), [me = *this, &kept, x, carry, carry_out](tape<T, Backend, T>& tp, variable self) {
+                me.template back<T, Backend>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(),
+                                             tp.bar(x).view(), tp.parameter_bar_data() + kept.offset, tp.backend(),
+                                             {std::as_const(tp.bar(carry_out)).view(), tp.bar(carry).view()});
+                kept.kept.reset();
+            });
+        return {value, carry_out};
     }
 
     /// Where the parameters "prefix…" of this layer begin in a tree.
@@ -254,8 +301,8 @@ private:
 /// y* = f(x, y*) as a node: gates and read-outs may stand around it.
 template <expression E>
 constexpr auto fixed_point(E) {
-    static_assert(std::is_same_v<typename E::width, d_inner>,
-                  "fixed_point(f): f must have width d_inner, the width of prev");
+    static_assert(detail::is_as_wide_as_prev<E>,
+                  "fixed_point(f): f must have width d_inner, the width of prev, or that of prev_of<width>");
     static_assert(E::depends == dependence::shifted || E::depends == dependence::current,
                   "fixed_point(f): f must contain prev, and no other fixed point");
     return fixed_point_node<E>{};

@@ -108,14 +108,9 @@ template <class T, class Backend, class Calls>
 void in_chunks(frame<T, Backend>& f, const Calls& calls) {
     if constexpr (!has_tiles<Backend>) {
         if (f.chunk == 1 && !f.unrolled) {
-            const auto& [d_in, d_inner, d_state, d_out] = f.size;
-            const std::array key{f.tokens,
-                                 f.tile,
-                                 d_in,
-                                 d_inner,
-                                 d_state,
-                                 d_out,
-                                 static_cast<index>(reinterpret_cast<std::uintptr_t>(&f.plan))};
+            std::array<index, 3 + named_sizes.size()> key{
+                f.tokens, f.tile, static_cast<index>(reinterpret_cast<std::uintptr_t>(&f.plan))};
+            for (std::size_t i = 0; i < named_sizes.size(); ++i) key[3 + i] = f.size.*named_sizes[i].size;
             // What operations remember on the host, where all is called again.
             const std::vector<node_rows<T>> nodes(f.nodes.begin(), f.nodes.end());
             return f.on.pass(f.tokens, key, [&, work = f.work] {

@@ -91,13 +91,11 @@ void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index se
     f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});
 }
 
-/// What a chunk hands to the chunk before it: the cotangent of y_{t−1} at its first token.
+/// What a chunk hands to the chunk before it, or to the call before: the cotangent of y_{t−1} at its first token.
 template <class T, class Backend>
 void pass_to_chunk_before(frame<T, Backend>& f, index row) {
     const graph::slot before = f.graph.previous_before;
-    if (before == graph::nowhere || row == 0) return;
-    f.one_row(
-        body::add<T>{f.tile * f.iterate_width(), f.bar_at(before, row), f.bar_at(f.graph.fixed_point, row - f.tile)});
+    if (before != graph::nowhere) f.plan.operations[before]->pass_to_chunk_before(f, before, row);
 }
 
 /// w = the first k terms of (I − J_hᵀ)⁻¹ δ and the first k − 1 of (I − J_hᵀ)⁻¹ (∂carry_out/∂y)ᵀ c̄, by Horner's rule.

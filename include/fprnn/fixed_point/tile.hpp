@@ -262,17 +262,33 @@ void back_outside(frame<T, Backend>& f, dependence depends) {
     }
 }
 
+/// Cotangents of carries [B, carry_width]: of the carry out, which is read, and of the carry in, which is added to. Null: not wanted.
+template <class T>
+struct carry_bars {
+    view<const T> out{};
+    view<T> in{};
+};
+
 /// Adds to the frame's gradient what y_bar sends back through the tile, and leaves what x receives with the input's node. Values that
 /// were not kept are computed again first.
 template <class T, class Backend, class X>
 void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method, view<const X> x, view<const X> y_bar,
-              index first, index sequences, convergence& all) {
+              const carry_bars<T>& carries, index first, index sequences, convergence& all) {
     const graph::view& g = f.graph;
     const bool solved = f.plan.has_fixed_point();
     const auto for_each_node = [&](const auto& what) {
         for (graph::slot s = 0; s < g.size(); ++s) what(*f.plan.operations[s], s);
     };
-    for_each_node([&](const auto& operation, graph::slot s) { operation.begin(f, s, nullptr); });
+    const auto of_sequences = [&](auto carry, index at) {
+        const index carried = carry.shape()[1];
+        return strided{carry.data() + first * carried + at, carried};
+    };
+    for_each_carry(f, e, [&](const auto& operation, graph::slot s, T* rows, index at, index width) {
+        if (width == 0 || !carries.out.data()) return operation.begin(f, s, nullptr);
+        f.each_row(sequences, body::copy<T>{width, of_sequences(carries.out, at), {rows, width}});
+        f.on.fill((f.tile - sequences) * width, rows + sequences * width, 0);
+        operation.begin(f, s, rows);
+    });
     gather(f, x, first, sequences, f.value_at(g.input, 0));
     f.phase = pass::replay;
     evaluate(f, dependence::input, 0, f.rows());
@@ -296,12 +312,19 @@ void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method
     gather(f, y_bar, first, sequences, f.bar_at(g.root(), 0));
     if (solved) {
         back_outside(f, dependence::output);
+        for_each_node([&](const auto& operation, graph::slot s) { operation.begin_adjoint(f, s); });
         f.each_row(sequences, body::begin_tallies{e.watches.tallies});
         in_chunks(f, [&] { solve_adjoint(f, method, sequences, e.counts, e.w, e.adjoint, e.watches); });
         read_tallies(f, e.watches.tallies, first, sequences, all);
     }
     back_outside(f, dependence::input);
     for_each_node([&](const auto& operation, graph::slot s) { operation.end_back(f, s); });
+    if (!carries.in.data()) return;
+    for_each_carry(f, e, [&](const auto& operation, graph::slot s, T* rows, index at, index width) {
+        if (width == 0) return;
+        operation.end(f, s, rows);
+        f.each_row(sequences, body::add_rows<T>{width, {rows, width}, {of_sequences(carries.in, at)}});
+    });
 }
 
 }  // namespace fprnn::engine

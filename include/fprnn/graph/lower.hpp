@@ -28,31 +28,37 @@ template <>
 struct form<void> {  // known of its rule alone
     static consteval width_form make() { return {}; }
 };
-template <std::size_t Size, class W>
-struct form_of_size {
+template <index dims::*Size>
+struct form<size_width<Size>> {
     static consteval width_form make() {
-        width_form f{.of = &W::of, .linear = true};
-        f.times[Size] = 1;
+        width_form f{.of = &size_width<Size>::of, .linear = true};
+        for (std::size_t i = 0; i < named_sizes.size(); ++i) f.times[i] = named_sizes[i].size == Size;
         return f;
     }
 };
-template <>
-struct form<d_in> : form_of_size<0, d_in> {};
-template <>
-struct form<d_inner> : form_of_size<1, d_inner> {};
-template <>
-struct form<d_state> : form_of_size<2, d_state> {};
-template <>
-struct form<d_out> : form_of_size<3, d_out> {};
+template <class A, class B>
+struct form<product_width<A, B>> {
+    static std::string within(const width_form& f) {
+        const std::string s = f.text();
+        return s.find('+') == std::string::npos ? s : "(" + s + ")";
+    }
+    static std::string text() {
+        static constexpr width_form a = form<A>::make(), b = form<B>::make();
+        return within(a) + " " + within(b);
+    }
+    static consteval width_form make() { return {.of = &product_width<A, B>::of, .other = &text}; }
+};
 template <index K>
 struct form<fixed_width<K>> {
     static consteval width_form make() { return {.of = &fixed_width<K>::of, .linear = true, .plus = K}; }
 };
 template <index K, class W>
 struct form<times_width<K, W>> {
+    static std::string text() { return form<product_width<fixed_width<K>, W>>::text(); }
     static consteval width_form make() {
         width_form f = form<W>::make();
         f.of = &times_width<K, W>::of;
+        if (f.other) f.other = &text;
         f.plus *= K;
         for (index& factor : f.times) factor *= K;
         return f;
@@ -60,6 +66,11 @@ struct form<times_width<K, W>> {
 };
 template <class... W>
 struct form<sum_width<W...>> {
+    static std::string text() {
+        std::string all;
+        for (const std::string& one : {form<W>::make().text()...}) all += (all.empty() ? "" : " + ") + one;
+        return all;
+    }
     static consteval width_form make() {
         width_form sum{.of = &sum_width<W...>::of, .linear = true};
         const auto add = [&](const width_form& f) {
@@ -68,6 +79,7 @@ struct form<sum_width<W...>> {
             for (std::size_t i = 0; i < sum.times.size(); ++i) sum.times[i] += f.times[i];
         };
         (add(form<W>::make()), ...);
+        if (!sum.linear && (form<W>::make().has_text() && ...)) sum.other = &text;
         return sum;
     }
 };
@@ -96,8 +108,8 @@ template <>
 struct description<input_node> {
     static consteval node make() { return {.what = kind::input}; }
 };
-template <>
-struct description<previous_node> {
+template <class Width>
+struct description<previous_of<Width>> {
     static consteval node make() { return {.what = kind::previous}; }
 };
 template <auto Name, class Width, class Init>
@@ -207,6 +219,20 @@ struct description<norm_node<Function, Name, E>> {
                 .formula = &norm_formula<Function>,
                 .declare = &declare_norm};
     }
+};
+template <class E, class Times>
+struct description<repeat_node<E, Times>> {
+    static std::string formula(std::span<const std::string> a) {
+        return "repeat(" + a[0] + ", " + form<Times>::make().text() + ")";
+    }
+    static consteval node make() { return {.what = kind::repeat, .formula = &formula}; }
+};
+template <class E, class Width>
+struct description<sum_parts_node<E, Width>> {
+    static std::string formula(std::span<const std::string> a) {
+        return "sum_parts(" + a[0] + ", " + form<Width>::make().text() + ")";
+    }
+    static consteval node make() { return {.what = kind::sum_parts, .formula = &formula}; }
 };
 template <class E>
 struct description<l2_normalise_node<E>> {

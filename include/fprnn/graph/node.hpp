@@ -28,31 +28,33 @@ enum class kind {
     recurrence,  ///< of another kind
     norm,
     l2_normalise,
-    mixer,  ///< a mixer's numbers, prepared
-    mix,    ///< Q v + (I − Q) w, of the mixer, v and w; one of these two may be left out
+    repeat,     ///< each number as often as a part has channels
+    sum_parts,  ///< the sum of each part
+    mixer,      ///< a mixer's numbers, prepared
+    mix,        ///< Q v + (I − Q) w, of the mixer, v and w; one of these two may be left out
     fixed_point,
 };
 
 /// A width: its number for given sizes, and where it is a linear form in them, Σ_i times[i] size_i + plus, that form.
 struct width_form {
-    static constexpr std::array<const char*, 4> sizes{"d_in", "d_inner", "d_state", "d_out"};
-
     index (*of)(const dims&) = nullptr;
     bool linear = false;
     index plus = 0;
-    std::array<index, 4> times{};
+    std::array<index, named_sizes.size()> times{};
+    std::string (*other)() = nullptr;  ///< the text of another form
 
-    /// Such as "4 d_inner + 1"; empty where it is no linear form.
+    constexpr bool has_text() const { return linear || other; }
+    /// Such as "4 d_inner + 1" or "heads d_head"; empty where there is no such form.
     std::string text() const {
         std::string s;
-        if (!linear) return s;
+        if (!linear) return other ? other() : s;
         const auto add = [&](index factor, const char* size) {
             if (factor == 0) return;
             if (!s.empty()) s += " + ";
             if (*size == 0 || factor != 1) s += std::to_string(factor);
             if (*size != 0) s += (factor != 1 ? " " : "") + std::string(size);
         };
-        for (std::size_t i = 0; i < times.size(); ++i) add(times[i], sizes[i]);
+        for (std::size_t i = 0; i < times.size(); ++i) add(times[i], named_sizes[i].name);
         add(plus, "");
         return s.empty() ? "0" : s;
     }

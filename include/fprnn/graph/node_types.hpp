@@ -36,6 +36,16 @@ struct collect<zero_node, Found> {
     using type = Found;
 };
 
+/// Whether the iterates that are in an expression, not within another fixed point, are as wide as Width.
+template <class Width, class List>
+inline constexpr bool previous_have_width = true;
+template <class Width, class... E>
+inline constexpr bool previous_have_width<Width, type_list<E...>> = ((!is_previous<E> ||
+                                                                      std::is_same_v<typename E::width, Width>)&&...);
+template <class E>
+inline constexpr bool is_as_wide_as_prev =
+    previous_have_width<typename E::width, typename collect<E, type_list<>>::type>;
+
 template <class E>
 inline constexpr bool is_fixed_point = false;
 template <class F>

@@ -152,8 +152,10 @@ public:
         return logits;
     }
 
-    dims block_dims() const { return {size.d_model, size.d_inner, size.d_state, size.d_model}; }
-    dims head_dims() const { return {size.d_model, size.d_model, 1, size.classes}; }
+    dims block_dims() const {
+        return {.d_in = size.d_model, .d_inner = size.d_inner, .d_state = size.d_state, .d_out = size.d_model};
+    }
+    dims head_dims() const { return {.d_in = size.d_model, .d_inner = size.d_model, .d_out = size.classes}; }
 
 private:
     static std::string prefix(int i) { return "blocks." + std::to_string(i) + "."; }

@@ -27,9 +27,10 @@ struct operation {
     virtual void lay_out(frame&, slot /*s*/, arena<T>& /*scratch*/, arena<T>& /*kept*/) const {}
     /// Numbers that the node's matrix products need to pack their operands into.
     virtual index packing_size(const frame&, slot /*s*/) const { return 0; }
-    /// Before the first token of a pass; `carry` [tile, carry] is what the last call left, null in a backward pass.
+    /// Before the first token of a pass; `carry` [tile, carry] is what the last call left, in a backward pass the cotangent of what
+    /// this one has left, null where it is zero.
     virtual void begin(frame&, slot /*s*/, const T* /*carry*/) const {}
-    /// After the last token of a forward pass: fills `carry` of a node that has one.
+    /// After the last token: fills `carry` of a node that has one, in a backward pass with the cotangent of what the last call left.
     virtual void end(frame&, slot /*s*/, T* /*carry*/) const {}
 
     /// Parts that depend on x alone, for all tokens, of a node that depends on more; and its adjoint.
@@ -45,6 +46,10 @@ struct operation {
     /// Adds to the cotangents of operands; those that depend on less than `reach` receive nothing, and parameters receive only where
     /// it is dependence::input.
     virtual void back(frame&, slot /*s*/, index /*row*/, index /*n*/, dependence /*reach*/) const {}
+    /// Before the adjoint of the iteration, and after those of what reads y*.
+    virtual void begin_adjoint(frame&, slot /*s*/) const {}
+    /// What the chunk that begins at `row` sends to the chunk before it, or to the call before.
+    virtual void pass_to_chunk_before(frame&, slot /*s*/, index /*row*/) const {}
     /// After all tokens of a backward pass: what is formed once, from all rows.
     virtual void end_back(frame&, slot /*s*/) const {}
 

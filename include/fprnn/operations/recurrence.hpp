@@ -214,13 +214,14 @@ struct recur : operation<T, Backend> {
         const auto of = sizes(f, s);
         const index all = f.tile * M::state(of);
         if constexpr (has_parameters) f.one_row(body::prepare_recurrence<M, T>{of, f.parameters_of(s), m.p});
-        if (carried) {
+        if (carried)
             f.on.copy(all, carried, m.state);
-            f.on.copy(all, carried, m.starts);
-        } else {
+        else
             f.on.fill(all, m.state, 0);
-            if (has_parameters) f.on.fill(recurring::parameters<M>(of), m.p_bar, 0);
-        }
+        if (f.phase != pass::backward)
+            f.on.copy(all, carried, m.starts);
+        else if (has_parameters)
+            f.on.fill(recurring::parameters<M>(of), m.p_bar, 0);
     }
     void end(frame& f, slot s, T* carried) const override {
         f.on.copy(f.tile * state_size(f, s), own(f, s).state, carried);

@@ -59,11 +59,17 @@ struct scan final : operation<T, Backend> {
     void begin(frame& f, slot s, const T* carry) const override {
         const memory& m = f.template own<memory>(s);
         const index n = f.tile * f.width(s);
-        if (carry) f.on.copy(n, carry, m.before);
-        if (f.phase == pass::backward) f.on.fill(n, m.running, 0);
+        if (f.phase != pass::backward)
+            f.on.copy(n, carry, m.before);
+        else if (carry)
+            f.on.copy(n, carry, m.running);
+        else
+            f.on.fill(n, m.running, 0);
     }
     void end(frame& f, slot s, T* carry) const override {
-        f.on.copy(f.tile * f.width(s), f.value_at(s, f.rows() - f.tile), carry);
+        f.on.copy(f.tile * f.width(s),
+                  f.phase == pass::backward ? f.template own<memory>(s).running : f.value_at(s, f.rows() - f.tile),
+                  carry);
     }
     void value(frame& f, slot s, index row, index n) const override {
         if (f.phase == pass::replay) return;

@@ -4,40 +4,35 @@
 
 namespace fprnn::operations {
 
-/// What both shifts have: token −1, which the carry holds between calls.
+/// Outside of the iteration: rows move down by one token, and the last one is the carry.
 template <class T, class Backend>
-struct shift_with_carry : operation<T, Backend> {
+struct shift final : operation<T, Backend> {
     using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
 
     struct memory {
-        T* before = nullptr;  ///< [tile, width], token −1
+        T* before = nullptr;           ///< [tile, width], token −1: kept
+        const T* carry_bar = nullptr;  ///< [tile, width], the cotangent of the carry out; null where it is zero
     };
     void lay_out(frame& f, slot s, arena<T>&, arena<T>& kept) const override {
         f.template make<memory>(s).before = kept.take(f.tile * f.width(s));
     }
     void begin(frame& f, slot s, const T* carry) const override {
-        if (carry) f.on.copy(f.tile * f.width(s), carry, before(f, s));
+        auto& m = f.template own<memory>(s);
+        if (f.phase == pass::backward)
+            m.carry_bar = carry;
+        else
+            f.on.copy(f.tile * f.width(s), carry, m.before);
     }
-
-protected:
-    static T* before(frame& f, slot s) { return f.template own<memory>(s).before; }
-    /// The last token of node `of` becomes the carry.
-    static void keep_last_token(frame& f, slot s, slot of, T* carry) {
-        f.on.copy(f.tile * f.width(s), f.value_at(of, f.rows() - f.tile), carry);
+    void end(frame& f, slot s, T* carry) const override {
+        const T* last =
+            f.phase == pass::backward ? f.bar_at(s, 0) : f.value_at(f.graph.operand(s, 0), f.rows() - f.tile);
+        f.on.copy(f.tile * f.width(s), last, carry);
     }
-};
-
-/// Outside of the iteration: rows move down by one token.
-template <class T, class Backend>
-struct shift final : shift_with_carry<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
-
-    void end(frame& f, slot s, T* carry) const override { this->keep_last_token(f, s, f.graph.operand(s, 0), carry); }
     void value(frame& f, slot s, index row, index n) const override {
         const index D = f.width(s);
         T* out = f.value_at(s, row);
         if (row == 0) {
-            f.on.copy(f.tile * D, this->before(f, s), out);
+            f.on.copy(f.tile * D, f.template own<memory>(s).before, out);
             out += f.tile * D;
             row += f.tile;
             n -= f.tile;
@@ -47,26 +42,60 @@ struct shift final : shift_with_carry<T, Backend> {
     void back(frame& f, slot s, index row, index n, dependence reach) const override {
         const slot x = f.graph.operand(s, 0);
         if (f.graph[x].depends < reach) return;
-        const index skip = row == 0 ? f.tile : 0;
-        f.one_row(body::add<T>{(n - skip) * f.width(s), f.bar_at(s, row + skip), f.bar_at(x, row + skip - f.tile)});
+        const index D = f.width(s), skip = row == 0 ? f.tile : 0;
+        f.one_row(body::add<T>{(n - skip) * D, f.bar_at(s, row + skip), f.bar_at(x, row + skip - f.tile)});
+        const T* carry_bar = f.template own<memory>(s).carry_bar;
+        if (carry_bar && row + n == f.rows())
+            f.one_row(body::add<T>{f.tile * D, carry_bar, f.bar_at(x, f.rows() - f.tile)});
     }
 };
 
 /// y_{t−1}^{ℓ−1}: inside a chunk the previous iterate one token earlier; at its first token, what the chunk before reached.
 template <class T, class Backend>
-struct shift_of_iterate final : shift_with_carry<T, Backend> {
+struct shift_of_iterate final : operation<T, Backend> {
     using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
 
-    void end(frame& f, slot s, T* carry) const override { this->keep_last_token(f, s, f.graph.fixed_point, carry); }
+    struct memory {
+        T* before = nullptr;           ///< [tile, width], token −1: kept
+        T* before_bar = nullptr;       ///< [tile, width], its cotangent
+        const T* carry_bar = nullptr;  ///< [tile, width], the cotangent of the carry out; null where it is zero
+    };
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
+        auto& m = f.template make<memory>(s);
+        m.before = kept.take(f.tile * f.width(s));
+        if (f.phase != pass::forward) m.before_bar = scratch.take(f.tile * f.width(s));
+    }
+    void begin(frame& f, slot s, const T* carry) const override {
+        auto& m = f.template own<memory>(s);
+        const index n = f.tile * f.width(s);
+        if (f.phase != pass::backward) return f.on.copy(n, carry, m.before);
+        m.carry_bar = carry;
+        f.on.fill(n, m.before_bar, 0);
+    }
+    void end(frame& f, slot s, T* carry) const override {
+        f.on.copy(f.tile * f.width(s),
+                  f.phase == pass::backward ? f.template own<memory>(s).before_bar
+                                            : f.value_at(f.graph.fixed_point, f.rows() - f.tile),
+                  carry);
+    }
     void value(frame& f, slot s, index row, index n) const override {
         const index D = f.width(s), block = f.tile * D;
         T* out = f.value_at(s, row);
-        f.on.copy(block, row == 0 ? this->before(f, s) : f.value_at(f.graph.fixed_point, row - f.tile), out);
+        const T* first = row == 0 ? f.template own<memory>(s).before : f.value_at(f.graph.fixed_point, row - f.tile);
+        f.on.copy(block, first, out);
         f.on.copy(n * D - block, f.value_at(f.graph.previous, row), out + block);
     }
-    /// Within the chunk; what goes to the chunk before is the engine's to pass on.
+    /// Within the chunk.
     void back(frame& f, slot s, index row, index n, dependence) const override {
         f.one_row(body::add<T>{(n - f.tile) * f.width(s), f.bar_at(s, row + f.tile), f.bar_at(f.graph.previous, row)});
+    }
+    void begin_adjoint(frame& f, slot s) const override {
+        if (const T* carry_bar = f.template own<memory>(s).carry_bar)
+            f.one_row(body::add<T>{f.tile * f.width(s), carry_bar, f.bar_at(f.graph.fixed_point, f.rows() - f.tile)});
+    }
+    void pass_to_chunk_before(frame& f, slot s, index row) const override {
+        T* to = row == 0 ? f.template own<memory>(s).before_bar : f.bar_at(f.graph.fixed_point, row - f.tile);
+        f.one_row(body::add<T>{f.tile * f.width(s), f.bar_at(s, row), to});
     }
 };
 

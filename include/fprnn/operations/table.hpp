@@ -8,6 +8,7 @@
 #include <fprnn/operations/mixers.hpp>
 #include <fprnn/operations/norms.hpp>
 #include <fprnn/operations/recurrence.hpp>
+#include <fprnn/operations/repeat.hpp>
 #include <fprnn/operations/scan.hpp>
 #include <fprnn/operations/shift.hpp>
 #include <fprnn/recurrences/selective_scan.hpp>
@@ -27,15 +28,15 @@ template <class E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of;
 template <const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<input_node, G, S, T, Backend> : std::type_identity<operations::input<T, Backend>> {};
-template <const graph::view& G, graph::slot S, class T, class Backend>
-struct operation_of<previous_node, G, S, T, Backend> : std::type_identity<operations::previous<T, Backend>> {};
+template <class W, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<previous_of<W>, G, S, T, Backend> : std::type_identity<operations::previous<T, Backend>> {};
 template <auto Name, class W, class Init, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<parameter_node<Name, W, Init>, G, S, T, Backend>
     : std::type_identity<operations::parameter<T, Backend>> {};
 template <class E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<shift_node<E>, G, S, T, Backend> : std::type_identity<operations::shift<T, Backend>> {};
-template <const graph::view& G, graph::slot S, class T, class Backend>
-struct operation_of<shift_node<previous_node>, G, S, T, Backend>
+template <class W, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<shift_node<previous_of<W>>, G, S, T, Backend>
     : std::type_identity<operations::shift_of_iterate<T, Backend>> {};
 template <auto Name, class E, class W, class B, class Init, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<linear_node<Name, E, W, B, Init>, G, S, T, Backend>
@@ -55,6 +56,10 @@ struct operation_of<norm_node<Function, Name, E>, G, S, T, Backend>
 template <class E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<l2_normalise_node<E>, G, S, T, Backend> : std::type_identity<operations::l2_normalise<T, Backend>> {
 };
+template <class E, class Times, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<repeat_node<E, Times>, G, S, T, Backend> : std::type_identity<operations::repeat<T, Backend>> {};
+template <class E, class W, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<sum_parts_node<E, W>, G, S, T, Backend> : std::type_identity<operations::sum_parts<T, Backend>> {};
 template <class M, class... Maps, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<prepared_node<mixer_node<M, Maps...>>, G, S, T, Backend>
     : std::type_identity<operations::prepared_mixer<M, sizeof...(Maps), T, Backend>> {};
