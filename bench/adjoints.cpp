@@ -93,9 +93,11 @@ void gradient(benchmark::State& state) {
     // Of one thread: what lies in a tile's scratch, and the iterates that are kept beside it.
     const fprnn::dims size{.d_in = 64, .d_inner = 64, .d_state = 16};
     const auto& schedule = t.model.block.schedule;
+    const fprnn::solver picard;
+    const fprnn::engine::solving how{schedule, picard, fprnn::residual{schedule.tolerance}, w.how};
     const auto measure = [&](fprnn::pass phase) {
         return fprnn::engine::measure_tile(fprnn::engine::pass_of<float, fprnn::eigen>{
-            fprnn::plan_of<Block, float, fprnn::eigen>, t.backend, t.batch, size, t.tokens, phase, schedule, w.how});
+            fprnn::plan_of<Block, float, fprnn::eigen>, t.backend, fprnn::eigen::tile, size, t.tokens, phase, how});
     };
     const index scratch = measure(fprnn::pass::backward).scratch;
     const index most = *std::max_element(t.how[0].iterations.begin(), t.how[0].iterations.end());

@@ -50,9 +50,10 @@ foreach(source IN LISTS test_sources)
 endforeach()
 list(REMOVE_DUPLICATES folders)
 if(FPRNN_SANITIZE MATCHES "address")
-    # The same rules, in other expressions, as in fixed_point and laws, which take minutes to compile; and whole layers on a device of
+    # The same operations, in other expressions, as in fixed_point and laws, which take minutes to compile; and whole layers on a device of
     # the tests, whose memory is guarded by the tests themselves.
-    list(REMOVE_ITEM folders paper operations)
+    list(REMOVE_ITEM folders paper)
+    list(FILTER sources_operations EXCLUDE REGEX "/combinations_.*\\.test\\.cpp$")
     list(FILTER sources_models INCLUDE REGEX "/(lstm|sequence_model)\\.test\\.cpp$")
     list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|laws|layer|layer_expressions|layer_float|model|scan_chains|token)\\.test\\.cpp$")
 endif()
@@ -218,6 +219,8 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     find_program(FPRNN_COMPUTE_SANITIZER compute-sanitizer HINTS "${CUDAToolkit_BIN_DIR}" PATHS /usr/local/cuda/bin)
     mark_as_advanced(FPRNN_COMPUTE_SANITIZER)
 
+    # Without a GPU one program that contains most of it is compiled and interpreted; the others are `long`, of ./check --all.
+    set(not_long "^(block|layer_expressions|scan|quick_start_gpu)")
     # cuda.NAME compiles a program, cuda/NAME in the build folder; cuda.NAME.run runs it, cuda.NAME.ptx has the interpreter execute it, but for
     # bf16, laws and these cases, which take minutes there.
     set(ptx_minutes "*on what is long*,*every run*,*FP-Mamba of float*,*FP-Mamba on a GPU*,*many sequences*,*kernels of their own*,*graphs of iterations*,*programs of rows*")
@@ -228,12 +231,16 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     foreach(source IN LISTS cuda_tests cuda_benchmarks cuda_examples)
         cmake_path(GET source STEM LAST_ONLY name)
         set(program "${PROJECT_BINARY_DIR}/cuda/${name}")
+        set(long "")
+        if(NOT has_gpu AND NOT name MATCHES "${not_long}")
+            set(long ";long")
+        endif()
         if(with_gpu AND source IN_LIST cuda_examples)
             set(program "${PROJECT_BINARY_DIR}/examples/${name}")  # of cmake/programs.cmake
         elseif(FPRNN_NVCC AND CUDAToolkit_FOUND)
             add_test(NAME cuda.${name} COMMAND "${FPRNN_NVCC}" ${cuda_flags} "${source}" -o "${program}" -lcublas
                      -Xlinker -rpath -Xlinker "${CUDAToolkit_LIBRARY_DIR}")
-            set_tests_properties(cuda.${name} PROPERTIES LABELS cuda TIMEOUT 600 FIXTURES_SETUP cuda.${name})
+            set_tests_properties(cuda.${name} PROPERTIES LABELS "cuda${long}" TIMEOUT 600 FIXTURES_SETUP cuda.${name})
         else()
             fprnn_skipped_test(cuda.${name} cuda "nvcc of version 12 or later is not found")
             continue()
@@ -241,14 +248,14 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
         if(source IN_LIST cuda_benchmarks)
             if(TARGET fprnn_ptx_runtime AND NOT name STREQUAL "cuda_scan")  # CUB's scan stores as the interpreter does not know
                 add_test(NAME cuda.${name}.ptx COMMAND "${program}" --small)
-                set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
+                set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx${long}" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
                     ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:fprnn_ptx_runtime>")
             endif()
             continue()
         endif()
         if(TARGET fprnn_ptx_runtime AND source IN_LIST cuda_tests AND NOT name MATCHES "^(bf16|laws)\\.test$")
             add_test(NAME cuda.${name}.ptx COMMAND "${program}" "--test-case-exclude=${ptx_minutes}")
-            set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
+            set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx${long}" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
                 ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:fprnn_ptx_runtime>")
         endif()
         set(runs cuda.${name}.run)
@@ -264,9 +271,9 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
                 list(APPEND runs cuda.${name}.${tool})
             endforeach()
         endif()
-        set_tests_properties(${runs} PROPERTIES LABELS sanitize_gpu TIMEOUT 1200
+        set_tests_properties(${runs} PROPERTIES LABELS "sanitize_gpu${long}" TIMEOUT 1200
             FIXTURES_REQUIRED cuda.${name} RESOURCE_LOCK gpu)
-        set_tests_properties(cuda.${name}.run PROPERTIES LABELS cuda TIMEOUT 600)
+        set_tests_properties(cuda.${name}.run PROPERTIES LABELS "cuda${long}" TIMEOUT 600)
         if(NOT has_gpu)  # or else nothing is skipped: a driver that is too old, too, is a failure
             set_tests_properties(cuda.${name}.run PROPERTIES SKIP_RETURN_CODE ${skipped}
                 SKIP_REGULAR_EXPRESSION "^no GPU.*(cudaErrorNoDevice|cudaErrorInsufficientDriver)")

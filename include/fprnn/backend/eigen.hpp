@@ -24,6 +24,8 @@ public:
     /// Sequences worked on together. A multiple of the columns that Eigen's product kernel takes at once (4), so that all
     /// of them go the same way through it.
     static constexpr index tile = 16;
+    /// A multiple of so many rows has the bits that they have in a tile.
+    static constexpr index rows_of_product = 4;
 
     template <class T>
     using team = std::conditional_t<std::is_floating_point_v<T>, pack_team<T>, serial_team<T>>;

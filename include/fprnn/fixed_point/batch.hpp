@@ -154,10 +154,10 @@ template <class T, class Backend, class X, class Result>
 void batch_forward(const plan<T, Backend>& what, const solving& how, const dims& size, const T* parameters,
                    view<const X> x, Backend& backend, record<T, Backend>* keep, Result& result) {
     const index B = x.shape()[0], tokens = x.shape()[1];
-    const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
+    const index tile = tile_for(what, size, B), tiles = (B + tile - 1) / tile;
     const parameter_layout own = keep ? parameter_layout() : parameter_layout(what.nodes, size);
     const parameter_layout& layout = keep ? keep->layout : own;
-    const pass_of<T, Backend> forward_pass{what, backend, B, size, tokens, pass::forward, how};
+    const pass_of<T, Backend> forward_pass{what, backend, tile, size, tokens, pass::forward, how};
     const auto sizes = measure_tile(forward_pass);
     if (keep) {
         keep->tiles = tiles;
@@ -214,8 +214,8 @@ void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, 
                     view<const X> y_bar, view<X> x_bar, const carry_bars<T>& carries, T* gradient, Backend& backend) {
     using memory = typename Backend::template memory<T>;
     const index B = x.shape()[0], tokens = x.shape()[1], parameters = kept.layout.count;
-    const index tile = tile_of<Backend>{B}.tile, tiles = (B + tile - 1) / tile;
-    const pass_of<T, Backend> backward_pass{what, backend, B, kept.size, tokens, pass::backward, how};
+    const index tile = tile_for(what, kept.size, B), tiles = (B + tile - 1) / tile;
+    const pass_of<T, Backend> backward_pass{what, backend, tile, kept.size, tokens, pass::backward, how};
     const auto sizes = measure_tile(backward_pass);
     constexpr bool one_tile = !has_tiles<Backend>;
     const index groups = std::min(gradient_groups, tiles);

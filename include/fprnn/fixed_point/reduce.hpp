@@ -131,7 +131,7 @@ struct expand_adjoint {
 namespace fprnn::engine {
 
 /// One-token chunks that are solved in R numbers: the first `sequences` of the tile's rows from `row` on, in `scratch`. What is done
-/// for all of them at once is done for the whole tile: loops over registers end in the same places for any number of sequences.
+/// for all of them at once is done for as many as a whole tile has: loops over registers end in the same places for any number of sequences.
 template <class T, class Backend>
 struct token_reduction {
     using frame = fprnn::frame<T, Backend>;
@@ -160,7 +160,8 @@ struct reduced_tokens final : token_reduction<T, Backend> {
 
     index scratch(const frame& f) const override {
         const index D = f.iterate_width();
-        return 2 * f.tile * D + f.on.workers(f.tile) * ((R + 1) * D + Mixer::scratch(D)) + f.tile * numbers_of_a_token;
+        return 2 * f.tile * D + f.on.workers(f.tile) * ((R + 1) * D + Mixer::scratch(D)) +
+               tokens(f) * numbers_of_a_token;
     }
     void iterate(frame& f, index row, index sequences, T* scratch, double tolerance, int ell_max,
                  const watches<T>& of) const override {
@@ -184,6 +185,13 @@ struct reduced_tokens final : token_reduction<T, Backend> {
     }
 
 private:
+    /// Solved side by side, also where a tile has fewer.
+    static index tokens(const frame& f) {
+        if constexpr (has_tiles<Backend>)
+            return Backend::tile;
+        else
+            return f.tile;
+    }
     struct chunk_of_a_token {
         frame& f;
         graph::reduction found;
@@ -224,13 +232,13 @@ private:
             f.one_row(body::difference<T>{f.tile * D, g.data, a.data, g.data});
         }
         body::tokens_in_numbers<Mixer, Norm, T> in_numbers() const {
-            if (sequences < f.tile) f.on.fill(f.tile * numbers_of_a_token, equations, 0);
+            if (sequences < tokens(f)) f.on.fill(tokens(f) * numbers_of_a_token, equations, 0);
             const T *weight = nullptr, *bias = nullptr;
             if constexpr (!std::same_as<Norm, kernel::no_norm>) {
                 weight = f.parameters_of(found.norm);
                 bias = weight + D;
             }
-            return {D, f.tile, q(), weight, bias, g, V, equations};
+            return {D, tokens(f), q(), weight, bias, g, V, equations};
         }
 
     private:

@@ -25,17 +25,17 @@ template <class T, class Backend>
 struct pass_of {
     const plan<T, Backend>& what;
     Backend& on;
-    index sequences;
+    index tile;
     const dims& size;
     index tokens;
     pass phase;
     const solving& how;
 
     frame<T, Backend> make_frame() const {
-        return {what,      on,
-                sequences, size,
-                tokens,    std::min(how.schedule.length, std::max<index>(tokens, 1)),
-                phase,     phase != pass::forward && detail::evaluations_back(how.adjoint) > 1};
+        return {what,   on,
+                tile,   size,
+                tokens, std::min(how.schedule.length, std::max<index>(tokens, 1)),
+                phase,  phase != pass::forward && detail::evaluations_back(how.adjoint) > 1};
     }
 };
 

@@ -24,17 +24,25 @@ inline constexpr bool has_tiles = requires {
     Backend::tile;
 };
 
-/// The sequences of a frame: as many as the backend says, known when this is compiled, or else a whole batch.
-template <class Backend>
-struct tile_of {
-    index tile;
-};
-template <class Backend>
-    requires has_tiles<Backend>
-struct tile_of<Backend> {
-    static constexpr index tile = Backend::tile;
-    explicit tile_of(index) {}
-};
+/// The sequences of a frame for a batch of B: all of them where a backend has no tiles. On the host a tile's, and of a batch that is smaller a
+/// quarter's, half's or three quarters of a tile where no node has a number of channels with which registers would end in other places: so
+/// these tiles have the same bits.
+template <class T, class Backend>
+index tile_for(const plan<T, Backend>& what, const dims& size, index B) {
+    if constexpr (!has_tiles<Backend>) {
+        return B;
+    } else {
+        constexpr index most = Backend::tile;
+        if constexpr (requires { Backend::rows_of_product; }) {
+            constexpr index numbers_of_a_register = 16, step = Backend::rows_of_product;
+            index tile = (B + step - 1) / step * step;
+            for (const graph::node& n : what.nodes.nodes)
+                while (tile < most && !n.shared && tile * n.width.of(size) % numbers_of_a_register != 0) tile += step;
+            return std::min(tile, most);
+        }
+        return most;
+    }
+}
 
 /// What a frame has of one node.
 template <class T>
@@ -55,18 +63,17 @@ struct node_rows {
 /// of sequence q, so a chunk of tokens is one block of rows. Values and cotangents are in the backend's memory: what happens there is
 /// called through the frame, in bodies.
 template <class T, class Backend>
-class frame : public tile_of<Backend> {
+class frame {
 public:
     using slot = graph::slot;
     using scalar = T;
-    using tile_of<Backend>::tile;
 
-    frame(const fprnn::plan<T, Backend>& plan_, Backend& backend, index sequences, const dims& size_, index tokens_,
+    frame(const fprnn::plan<T, Backend>& plan_, Backend& backend, index tile_, const dims& size_, index tokens_,
           index chunk_, pass phase_, bool unrolled_)
-        : tile_of<Backend>{sequences},
-          plan(plan_),
+        : plan(plan_),
           graph(plan.nodes),
           on(backend),
+          tile(tile_),
           size(size_),
           tokens(tokens_),
           chunk(chunk_),
@@ -85,6 +92,7 @@ public:
     const fprnn::plan<T, Backend>& plan;
     const graph::view graph;
     Backend& on;
+    const index tile;
     const dims size;
     const index tokens;
     const index chunk;  ///< C, tokens of a chunk
