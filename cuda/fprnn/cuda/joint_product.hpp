@@ -35,18 +35,18 @@ constexpr bool is_early(const graph::view& g, graph::slot s) {
 
 /// One of several maps of y_{t−1}. For tokens one by one, whose rows are few, the first of them multiplies for all; it has the memory.
 template <class T, class Backend>
-struct joint_product final : operations::linear<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct joint_product : operations::linear<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
     using alone = operations::linear<T, Backend>;
 
-    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const {
         alone::lay_out(f, s, scratch, kept);
         if (!is_used(f) || s != first(f)) return;
         auto& m = f.template own<typename alone::memory>(s);
         m.joint_weights = scratch.take(columns(f, f.graph.size()) * f.iterate_width());
         m.joint_rows = scratch.take(f.tile * columns(f, f.graph.size()));
     }
-    void begin(frame& f, slot s, const T* carry) const override {
+    void begin(frame& f, slot s, const T* carry) const {
         alone::begin(f, s, carry);
         if (!is_used(f)) return;
         const index D = f.iterate_width();
@@ -56,7 +56,7 @@ struct joint_product final : operations::linear<T, Backend> {
             f.each_row(w.rows, body::copy<T>{D, {w.data, w.stride}, {memory(f).joint_weights + columns(f, s) * D, D}});
         });
     }
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         if (!is_used(f)) return alone::value(f, s, row, n);
         if (f.phase == pass::replay) return;
         const auto all = rows(f, n);
@@ -72,7 +72,7 @@ struct joint_product final : operations::linear<T, Backend> {
             f.each_row(n, body::copy<T>{width, mine, f.values(s, row)});
     }
     /// The last that is differentiated, which is the first, multiplies for all.
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (!is_used(f)) return alone::back(f, s, row, n, reach);
         const slot y = f.graph.previous_before;
         if (f.graph[y].depends < reach) return;

@@ -111,27 +111,26 @@ struct no_chain_in_scan {
 
 /// A selective scan with a chain before and one behind it, or one of them.
 template <class T, class Backend, class Before, class Behind>
-struct scan_with_chains final : operations::recur<selective_scan_recurrence, T, Backend> {
+struct scan_with_chains
+    : operations::recur<selective_scan_recurrence, T, Backend, scan_with_chains<T, Backend, Before, Behind>> {
     using M = selective_scan_recurrence;
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
     constexpr scan_with_chains(Before before, Behind behind) : before_(before), behind_(behind) {}
 
-private:
     /// The value of the chain behind has other readers; Δ has them in a backward pass alone, so that it is not stored in the forward pass.
-    void run(frame& f, slot, index row, index n, const body::recur<M, T>& scan) const override {
+    void run(frame& f, slot, index row, index n, const body::recur<M, T>& scan) const {
         auto before = before_.value(f, row, f.phase != pass::forward);
         auto behind = behind_.value(f, row, true);
         f.each_row(n, body::selective_scan_in_chains<T, decltype(before), decltype(behind)>{scan, before, behind});
     }
     void run_back_input(frame& f, slot, index row, index n, const body::recur_back_input<M, T>& scan,
-                        dependence reach) const override {
+                        dependence reach) const {
         behind_.with_back(f, row, reach, [&]<class B>(const B& behind) {
             f.each_row(n, body::selective_scan_back_input_in_chains<T, B>{scan, behind});
         });
     }
-    void run_back(frame& f, slot, index row, index n, const body::recur_back<M, T>& scan,
-                  dependence reach) const override {
+    void run_back(frame& f, slot, index row, index n, const body::recur_back<M, T>& scan, dependence reach) const {
         behind_.with_back(f, row, reach, [&]<class B>(const B& behind) {
             before_.with_back(f, row, reach, [&]<class S>(const S& before) {
                 f.each_row(n, body::selective_scan_back_in_chains<T, S, B>{scan, before, behind});
@@ -139,23 +138,24 @@ private:
         });
     }
 
+private:
     Before before_;
     Behind behind_;
 };
 
 /// A chain that is evaluated with a scan.
 template <class Functor, class T, class Backend, bool... Overwrites>
-struct chain_with_scan final : operations::elementwise<Functor, T, Backend, Overwrites...> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct chain_with_scan : operations::elementwise<Functor, T, Backend, Overwrites...> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
     using alone = operations::elementwise<Functor, T, Backend, Overwrites...>;
 
     constexpr chain_with_scan(slot scan, bool goes_back) : scan_(scan), goes_back_(goes_back) {}
 
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         if (f.phase == pass::replay || operations::recur<selective_scan_recurrence, T, Backend>::is_opened(f, scan_))
             alone::value(f, s, row, n);
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (!goes_back_ || reach == dependence::current) alone::back(f, s, row, n, reach);
     }
 

@@ -172,7 +172,7 @@ public:
             keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0);
         }
         if (B == 0 || tokens == 0) return;
-        engine::batch_forward(plan_of<Root, T, Backend>, by, size, parameters, x, backend, keep, result);
+        engine::batch_forward(plan_of<Root, T, Backend, false>, by, size, parameters, x, backend, keep, result);
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back; with `carries`, also what

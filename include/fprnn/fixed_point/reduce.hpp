@@ -150,7 +150,7 @@ protected:
 };
 
 /// Of y = norm(p + g ⊙ (Q v + (I − Q) prev)): `Norm` is kernel::no_norm where there is none.
-template <class Mixer, class Norm, class T, class Backend>
+template <class Mixer, class Norm, class T, class Backend, bool Adjoint>
 struct reduced_tokens final : token_reduction<T, Backend> {
     using typename token_reduction<T, Backend>::frame;
     static constexpr int R = Mixer::rank;
@@ -175,13 +175,15 @@ struct reduced_tokens final : token_reduction<T, Backend> {
     }
     void solve_adjoint(frame& f, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
                        const watches<T>& of) const override {
-        const chunk_of_a_token c(f, row, sequences, scratch);
-        c.open_adjoint();
-        const auto all = c.in_numbers();
-        const strided<const T> x{f.value_at(c.end, row), c.D};
-        f.each_row(sequences, body::reduce_adjoint<Mixer, Norm, T>{all, x, {delta, c.D}, c.a});
-        f.one_row(body::solve_adjoints<Mixer, Norm, T>{all});
-        f.each_row(sequences, body::expand_adjoint<Mixer, Norm, T>{all, tolerance, {delta, c.D}, {w, c.D}, of});
+        if constexpr (Adjoint) {
+            const chunk_of_a_token c(f, row, sequences, scratch);
+            c.open_adjoint();
+            const auto all = c.in_numbers();
+            const strided<const T> x{f.value_at(c.end, row), c.D};
+            f.each_row(sequences, body::reduce_adjoint<Mixer, Norm, T>{all, x, {delta, c.D}, c.a});
+            f.one_row(body::solve_adjoints<Mixer, Norm, T>{all});
+            f.each_row(sequences, body::expand_adjoint<Mixer, Norm, T>{all, tolerance, {delta, c.D}, {w, c.D}, of});
+        }
     }
 
 private:
@@ -289,14 +291,14 @@ struct mixer_of_mix<mix_node<Q, V, W>> {
 };
 
 /// How the one-token chunks of an expression are solved in R numbers; null where they are not.
-template <class Root, class T, class Backend>
+template <class Root, class T, class Backend, bool Adjoint>
 constexpr const token_reduction<T, Backend>* reduction_of() {
     constexpr graph::reduction found = graph::reduce(graph::view_of<Root>);
     if constexpr (found) {
         using types = typename nodes_of<Root>::types;
         using mixer = typename mixer_of_mix<node_at<types, found.mix>>::type;
         using norm = typename function_of_norm<node_at<types, graph::view_of<Root>.solved()>>::type;
-        return &fprnn::instance<reduced_tokens<mixer, norm, T, Backend>>;
+        return &fprnn::instance<reduced_tokens<mixer, norm, T, Backend, Adjoint>>;
     } else {
         return nullptr;
     }

@@ -48,7 +48,7 @@ workspace<T> lay_out(frame<T, Backend>& f, const solving& how, arena<T>& scratch
     for (graph::slot s = 0; s < g.size(); ++s) {
         const auto& operation = *f.plan.operations[s];
         if (!g[s].shared && s != g.fixed_point)
-            f.nodes[s].value = (operation.keeps_values() ? kept : scratch).take(f.rows() * f.width(s));
+            f.nodes[s].value = (operation.keeps_values ? kept : scratch).take(f.rows() * f.width(s));
         operation.lay_out(f, s, scratch, kept);
     }
     index packing = 0;

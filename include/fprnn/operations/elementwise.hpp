@@ -11,17 +11,17 @@ namespace fprnn::operations {
 
 /// A fused tree of elementwise functions; the adjoint overwrites the cotangents of operand k where flag k of Overwrites is set.
 template <class Functor, class T, class Backend, bool... Overwrites>
-struct elementwise : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct elementwise : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
     static constexpr std::size_t K = sizeof...(Overwrites);
 
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         with_operands([&]<std::size_t... k>(std::index_sequence<k...>) {
             call(f, s, n,
                  body::chain<Functor, K, T>{f.width(s), {f.values(f.graph.operand(s, k), row)...}, f.values(s, row)});
         });
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         with_operands([&]<std::size_t... k>(std::index_sequence<k...>) {
             std::array<cotangents<T, Backend>, K> to{
                 cotangents<T, Backend>(f, f.graph.operand(s, k), row, n, reach)...};

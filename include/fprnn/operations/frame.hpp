@@ -83,7 +83,7 @@ public:
         for (slot s = 0; s < graph.size(); ++s) {
             nodes[s].width = graph[s].width.of(size);
             nodes[s].stride = graph[s].shared ? 0 : nodes[s].width;
-            nodes[s].bars_of_chunk = graph.is_iterated(s) && !plan.operations[s]->keeps_cotangents();
+            nodes[s].bars_of_chunk = graph.is_iterated(s) && !plan.operations[s]->keeps_cotangents;
         }
     }
     frame(const frame&) = delete;

@@ -6,20 +6,20 @@ namespace fprnn::operations {
 
 /// x_t, whose rows the engine fills.
 template <class T, class Backend>
-struct input final : operation<T, Backend> {};
+struct input : operation_on<T, Backend> {};
 
 /// y_t^{ℓ−1}, whose rows the engine fills.
 template <class T, class Backend>
-struct previous final : operation<T, Backend> {
-    constexpr bool keeps_values() const override { return true; }
+struct previous : operation_on<T, Backend> {
+    static constexpr bool keeps_values = true;
 };
 
 /// A vector among the parameters; its cotangent is the gradient.
 template <class T, class Backend>
-struct parameter final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct parameter : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
-    void begin(frame& f, slot s, const T*) const override {
+    void begin(frame& f, slot s, const T*) const {
         f.nodes[s].value = const_cast<T*>(f.parameters_of(s));
         if (f.phase == pass::backward) f.nodes[s].bar = f.gradient_of(s);
     }
@@ -27,10 +27,10 @@ struct parameter final : operation<T, Backend> {
 
 /// y* stands where f stood when its last chunk was solved; only its cotangent is its own.
 template <class T, class Backend>
-struct fixed_point final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct fixed_point : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
-    void begin(frame& f, slot s, const T*) const override { f.nodes[s].value = f.nodes[f.graph.operand(s, 0)].value; }
+    void begin(frame& f, slot s, const T*) const { f.nodes[s].value = f.nodes[f.graph.operand(s, 0)].value; }
 };
 
 }  // namespace fprnn::operations

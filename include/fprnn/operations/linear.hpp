@@ -13,8 +13,8 @@ namespace fprnn::operations {
 /// (`hoist`); the rest where the map itself is evaluated, and on the CPU all of it where nothing is evaluated twice: in one-token
 /// chunks of maps that do not see y_t.
 template <class T, class Backend>
-struct linear : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct linear : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
     struct memory {
         /// [T, tile, n]: bias and the hoisted parts; null where nothing is evaluated twice.
@@ -25,10 +25,10 @@ struct linear : operation<T, Backend> {
         T *joint_weights = nullptr, *joint_rows = nullptr;  ///< where a backend multiplies several maps at a time
     };
 
-    constexpr bool keeps_values() const override { return true; }
-    constexpr bool keeps_cotangents() const override { return true; }
+    static constexpr bool keeps_values = true;
+    static constexpr bool keeps_cotangents = true;
 
-    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>&) const override {
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>&) const {
         auto& m = f.template make<memory>(s);
         if (!f.graph.is_iterated(s)) return;
         const index n = f.rows() * f.width(s);
@@ -46,13 +46,13 @@ struct linear : operation<T, Backend> {
         if (f.phase != pass::forward) m.packed_bar = scratch.take(packed_rows_size(f, f.width(s)));
     }
     /// Products are formed of all tokens, of a chunk's and of those that the last chunk has.
-    index packing_size(const frame& f, slot s) const override {
+    index packing_size(const frame& f, slot s) const {
         const auto size = [&](index tokens) {
             return f.on.template packing_size<T>(tokens * f.tile, f.width(s), columns(f, s));
         };
         return std::max({size(f.tokens), size(f.chunk), size(f.tokens % f.chunk)});
     }
-    void begin(frame& f, slot s, const T*) const override {
+    void begin(frame& f, slot s, const T*) const {
         if (!f.graph.is_iterated(s)) return;
         const memory& m = f.template own<memory>(s);
         if (m.total) f.on.fill(f.rows() * f.width(s), m.total, 0);
@@ -65,12 +65,12 @@ struct linear : operation<T, Backend> {
                 f.on.pack_back(weights(f, s, p), p.packed);
         });
     }
-    void hoist(frame& f, slot s) const override {
+    void hoist(frame& f, slot s) const {
         if (!f.graph.is_iterated(s) || !has_hoisted(f, s) || is_token_by_token(f, s)) return;
         T* out = is_evaluated_once(f, s) ? f.value_at(s, 0) : f.template own<memory>(s).hoisted;
         multiply_parts(f, s, 0, f.rows(), out, start(f, s, out, f.rows()), hoisted);
     }
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         if (f.phase == pass::replay) return;
         T* out = f.value_at(s, row);
         bool overwrite = true;
@@ -87,7 +87,7 @@ struct linear : operation<T, Backend> {
         }
         multiply_parts(f, s, row, n, out, overwrite, here);
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (T* packed = f.template own<memory>(s).packed_bar; packed && n == f.tile)
             f.on.pack_rows(matrix<const T>{f.bar_at(s, row), n, f.width(s), f.stride(s)}, packed);
         for_each_part(f, s, [&](const part& p) {
@@ -96,13 +96,13 @@ struct linear : operation<T, Backend> {
             if (is_reached) multiply_back(f, s, row, n, p);
         });
     }
-    void hoist_back(frame& f, slot s) const override {
+    void hoist_back(frame& f, slot s) const {
         if (is_token_by_token(f, s)) return;
         for_each_part(f, s, [&](const part& p) {
             if (p.is_hoisted) multiply_back(f, s, 0, f.rows(), p);
         });
     }
-    void end_back(frame& f, slot s) const override {
+    void end_back(frame& f, slot s) const {
         const index n = f.width(s);
         multiply_weights(f, s, 0, f.rows(),
                          [&](const part& p) { return !f.graph.is_iterated(s) || p.is_hoisted || !f.unrolled; });
@@ -114,13 +114,13 @@ struct linear : operation<T, Backend> {
 
     /// Iterations differ in what the iterated parts were, so their weights are formed iteration by iteration; what the
     /// hoisted parts need is summed.
-    void after_unrolled_step(frame& f, slot s, index row, index n) const override {
+    void after_unrolled_step(frame& f, slot s, index row, index n) const {
         if (!f.graph.is_iterated(s)) return;
         multiply_weights(f, s, row, n, [](const part& p) { return !p.is_hoisted; });
         const index D = f.width(s);
         f.one_row(body::add<T>{n * D, f.bar_at(s, row), f.template own<memory>(s).total + row * D});
     }
-    void after_unrolled_chunk(frame& f, slot s, index row, index n) const override {
+    void after_unrolled_chunk(frame& f, slot s, index row, index n) const {
         const index D = f.width(s);
         if (f.graph.is_iterated(s)) f.on.copy(n * D, f.template own<memory>(s).total + row * D, f.bar_at(s, row));
     }

@@ -81,8 +81,8 @@ namespace operations {
 
 /// A mixer's numbers of each token, made from the values of its maps; where these are the same for all tokens, once for all.
 template <class M, std::size_t K, class T, class Backend>
-struct prepared_mixer final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct prepared_mixer : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
     struct memory {
         strided<T> scratch;                        ///< [workers]
@@ -90,7 +90,7 @@ struct prepared_mixer final : operation<T, Backend> {
         strided<T> ignored;                        ///< [workers], receives for maps that the pass does not reach
     };
 
-    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>&) const override {
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>&) const {
         auto& m = f.template make<memory>(s);
         m.scratch = f.take_per_worker(scratch, mixing::prepare_scratch<M>(f.size.d_inner), f.rows());
         if (f.graph[s].shared) {
@@ -103,7 +103,7 @@ struct prepared_mixer final : operation<T, Backend> {
         m.ignored = f.take_per_worker(scratch, widest, f.rows());
         if (m.ignored.data) f.on.fill(f.on.workers(f.rows()) * m.ignored.stride, m.ignored.data, 0);
     }
-    void begin(frame& f, slot s, const T*) const override {
+    void begin(frame& f, slot s, const T*) const {
         if (!f.graph[s].shared) return;
         const memory& m = f.template own<memory>(s);
         f.nodes[s].value = m.one_row;
@@ -111,7 +111,7 @@ struct prepared_mixer final : operation<T, Backend> {
         f.nodes[s].bar = m.one_bar;
         f.on.fill(f.width(s), m.one_bar, 0);
     }
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         const auto unpacked = [&]<std::size_t... k>(std::index_sequence<k...>) {
             f.each_row(rows_of(f, s, n), body::prepare<M, K, T>{f.size.d_inner,
                                                                 {f.values(f.graph.operand(s, k), row)...},
@@ -120,7 +120,7 @@ struct prepared_mixer final : operation<T, Backend> {
         };
         unpacked(std::make_index_sequence<K>{});
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (f.graph[s].depends < reach) return;
         n = rows_of(f, s, n);
         const auto unpacked = [&]<std::size_t... k>(std::index_sequence<k...>) {
@@ -147,24 +147,24 @@ private:
 
 /// Q v + (I − Q) w.
 template <class M, class T, class Backend>
-struct mix final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct mix : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
     struct memory {
         strided<T> scratch;  ///< [workers]
     };
 
-    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>&) const override {
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>&) const {
         f.template make<memory>(s).scratch = f.take_per_worker(scratch, M::scratch(f.width(s)), f.rows());
     }
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         const auto [Q, v, w] = operands(f, s);
         f.each_row(n, body::mix<M, T>{f.width(s), f.values(Q, row), values(f, v, row), values(f, w, row),
                                       f.values(s, row), f.template own<memory>(s).scratch});
         f.work.mixer_applications += n;
     }
     /// Where the pass does not reach Q, its numbers need no product.
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         const auto [Q, v, w] = operands(f, s);
         auto v_bar = bars(f, v, row, n, reach);
         auto w_bar = bars(f, w, row, n, reach);

@@ -8,16 +8,16 @@ namespace fprnn::operations {
 
 /// A norm over channels with a weight and, where Function has one, a bias.
 template <class Function, class T, class Backend>
-struct norm final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct norm : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         const index D = f.width(s);
         const T* weight = f.parameters_of(s);
         f.each_row(
             n, body::norm<Function, T>{D, f.values(f.graph.operand(s, 0), row), weight, weight + D, f.values(s, row)});
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         const slot x = f.graph.operand(s, 0);
         if (f.graph[x].depends < reach) return;
         const index D = f.width(s);
@@ -32,13 +32,13 @@ struct norm final : operation<T, Backend> {
 };
 
 template <class T, class Backend>
-struct l2_normalise final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct l2_normalise : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         f.each_row(n, body::l2_normalise<T>{f.width(s), f.values(f.graph.operand(s, 0), row), f.values(s, row)});
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         const slot x = f.graph.operand(s, 0);
         if (f.graph[x].depends < reach) return;
         cotangents<T, Backend> to(f, x, row, n, reach);

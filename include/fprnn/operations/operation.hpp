@@ -9,57 +9,136 @@ namespace fprnn {
 template <class T, class Backend>
 class frame;
 
-/// How the nodes of one kind are evaluated and differentiated on a backend: an object without state, which knows no expression. What
-/// it knows of a node is in the frame's graph, what it keeps of one is in the frame.
+/// How the nodes of one kind are evaluated and differentiated on a backend: a struct that knows no expression, and inherits these functions,
+/// which do nothing, and the names. It says what is different by functions of the same names and arguments. What it knows of a node is in the
+/// frame's graph, what it keeps of one is in the frame (frame::make, frame::own).
 ///
 /// `s` is the node; `row` and `n` are rows of its tile, row t·tile + q of token t of sequence q.
+template <class T, class Backend>
+struct operation_on {
+    using frame = fprnn::frame<T, Backend>;
+    using slot = graph::slot;
+
+    /// Values are kept from forward to backward, because they are expensive to compute.
+    static constexpr bool keeps_values = false;
+    /// hoist_back or end_back read the cotangents of all rows.
+    static constexpr bool keeps_cotangents = false;
+
+    /// Lays out the node's own memory: `kept` survives until the backward pass.
+    void lay_out(frame&, slot /*s*/, arena<T>& /*scratch*/, arena<T>& /*kept*/) const {}
+    /// Numbers that the node's matrix products need to pack their operands into.
+    index packing_size(const frame&, slot /*s*/) const { return 0; }
+    /// Before the first token of a pass; `carry` [tile, carry] is what the last call left, in a backward pass the cotangent of what
+    /// this one has left, null where it is zero.
+    void begin(frame&, slot /*s*/, const T* /*carry*/) const {}
+    /// After the last token: fills `carry` of a node that has one, in a backward pass with the cotangent of what the last call left.
+    void end(frame&, slot /*s*/, T* /*carry*/) const {}
+
+    /// Parts that depend on x alone, for all tokens, of a node that depends on more.
+    void hoist(frame&, slot /*s*/) const {}
+    /// Rows of a chunk, of which the operands outside of the innermost loop are ready.
+    void open(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
+    void value(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
+    /// The chunk has been solved.
+    void close(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
+
+    /// Before the adjoint of the iteration, and after those of what reads y*.
+    void begin_adjoint(frame&, slot /*s*/) const {}
+    /// The adjoints of open and of hoist.
+    void open_back(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
+    void hoist_back(frame&, slot /*s*/) const {}
+    /// Adds to the cotangents of operands; those that depend on less than `reach` receive nothing, and parameters receive only where
+    /// it is dependence::input.
+    void back(frame&, slot /*s*/, index /*row*/, index /*n*/, dependence /*reach*/) const {}
+    /// What the chunk that begins at `row` sends to the chunk before it, or to the call before.
+    void pass_to_chunk_before(frame&, slot /*s*/, index /*row*/) const {}
+    /// After all tokens of a backward pass: what is formed once, from all rows.
+    void end_back(frame&, slot /*s*/) const {}
+
+    /// Around the iterations of a chunk when the backward pass goes through each of them.
+    void before_unrolled_chunk(frame&, slot /*s*/) const {}
+    void after_unrolled_step(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
+    void after_unrolled_chunk(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
+};
+
+/// An operation_on as the engine calls it.
 template <class T, class Backend>
 struct operation {
     using frame = fprnn::frame<T, Backend>;
     using slot = graph::slot;
 
-    /// Values are kept from forward to backward, because they are expensive to compute.
-    virtual constexpr bool keeps_values() const { return false; }
-    /// hoist_back or end_back read the cotangents of all rows.
-    virtual constexpr bool keeps_cotangents() const { return false; }
+    bool keeps_values, keeps_cotangents;
 
-    /// Lays out the node's own memory (frame::make): `kept` survives until the backward pass.
-    virtual void lay_out(frame&, slot /*s*/, arena<T>& /*scratch*/, arena<T>& /*kept*/) const {}
-    /// Numbers that the node's matrix products need to pack their operands into.
-    virtual index packing_size(const frame&, slot /*s*/) const { return 0; }
-    /// Before the first token of a pass; `carry` [tile, carry] is what the last call left, in a backward pass the cotangent of what
-    /// this one has left, null where it is zero.
-    virtual void begin(frame&, slot /*s*/, const T* /*carry*/) const {}
-    /// After the last token: fills `carry` of a node that has one, in a backward pass with the cotangent of what the last call left.
-    virtual void end(frame&, slot /*s*/, T* /*carry*/) const {}
-
-    /// Parts that depend on x alone, for all tokens, of a node that depends on more; and its adjoint.
-    virtual void hoist(frame&, slot /*s*/) const {}
-    virtual void hoist_back(frame&, slot /*s*/) const {}
-    /// Rows of a chunk, of which the operands outside of the innermost loop are ready; and its adjoint.
-    virtual void open(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
-    virtual void open_back(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
-    /// The chunk has been solved.
-    virtual void close(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
-
-    virtual void value(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
-    /// Adds to the cotangents of operands; those that depend on less than `reach` receive nothing, and parameters receive only where
-    /// it is dependence::input.
-    virtual void back(frame&, slot /*s*/, index /*row*/, index /*n*/, dependence /*reach*/) const {}
-    /// Before the adjoint of the iteration, and after those of what reads y*.
-    virtual void begin_adjoint(frame&, slot /*s*/) const {}
-    /// What the chunk that begins at `row` sends to the chunk before it, or to the call before.
-    virtual void pass_to_chunk_before(frame&, slot /*s*/, index /*row*/) const {}
-    /// After all tokens of a backward pass: what is formed once, from all rows.
-    virtual void end_back(frame&, slot /*s*/) const {}
-
-    /// Around the iterations of a chunk when the backward pass goes through each of them.
-    virtual void before_unrolled_chunk(frame&, slot /*s*/) const {}
-    virtual void after_unrolled_step(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
-    virtual void after_unrolled_chunk(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
+    constexpr operation(bool values, bool cotangents) : keeps_values(values), keeps_cotangents(cotangents) {}
+    virtual void lay_out(frame&, slot s, arena<T>& scratch, arena<T>& kept) const = 0;
+    virtual index packing_size(const frame&, slot s) const = 0;
+    virtual void begin(frame&, slot s, const T* carry) const = 0;
+    virtual void end(frame&, slot s, T* carry) const = 0;
+    virtual void hoist(frame&, slot s) const = 0;
+    virtual void open(frame&, slot s, index row, index n) const = 0;
+    virtual void value(frame&, slot s, index row, index n) const = 0;
+    virtual void close(frame&, slot s, index row, index n) const = 0;
+    virtual void begin_adjoint(frame&, slot s) const = 0;
+    virtual void open_back(frame&, slot s, index row, index n) const = 0;
+    virtual void hoist_back(frame&, slot s) const = 0;
+    virtual void back(frame&, slot s, index row, index n, dependence reach) const = 0;
+    virtual void pass_to_chunk_before(frame&, slot s, index row) const = 0;
+    virtual void end_back(frame&, slot s) const = 0;
+    virtual void before_unrolled_chunk(frame&, slot s) const = 0;
+    virtual void after_unrolled_step(frame&, slot s, index row, index n) const = 0;
+    virtual void after_unrolled_chunk(frame&, slot s, index row, index n) const = 0;
 
 protected:
     ~operation() = default;
+};
+
+/// Op as an object. Without its adjoint, which a program that goes forward alone then does not compile.
+template <class Op, class T, class Backend, bool Adjoint>
+struct operation_object final : operation<T, Backend> {
+    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+
+    constexpr explicit operation_object(Op o = {})
+        : operation<T, Backend>(Op::keeps_values, Op::keeps_cotangents), op(o) {}
+
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
+        op.lay_out(f, s, scratch, kept);
+    }
+    index packing_size(const frame& f, slot s) const override { return op.packing_size(f, s); }
+    void begin(frame& f, slot s, const T* carry) const override { op.begin(f, s, carry); }
+    void end(frame& f, slot s, T* carry) const override { op.end(f, s, carry); }
+    void hoist(frame& f, slot s) const override { op.hoist(f, s); }
+    void open(frame& f, slot s, index row, index n) const override { op.open(f, s, row, n); }
+    void value(frame& f, slot s, index row, index n) const override { op.value(f, s, row, n); }
+    void close(frame& f, slot s, index row, index n) const override { op.close(f, s, row, n); }
+    void begin_adjoint(frame& f, slot s) const override {
+        if constexpr (Adjoint) op.begin_adjoint(f, s);
+    }
+    void open_back(frame& f, slot s, index row, index n) const override {
+        if constexpr (Adjoint) op.open_back(f, s, row, n);
+    }
+    void hoist_back(frame& f, slot s) const override {
+        if constexpr (Adjoint) op.hoist_back(f, s);
+    }
+    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+        if constexpr (Adjoint) op.back(f, s, row, n, reach);
+    }
+    void pass_to_chunk_before(frame& f, slot s, index row) const override {
+        if constexpr (Adjoint) op.pass_to_chunk_before(f, s, row);
+    }
+    void end_back(frame& f, slot s) const override {
+        if constexpr (Adjoint) op.end_back(f, s);
+    }
+    void before_unrolled_chunk(frame& f, slot s) const override {
+        if constexpr (Adjoint) op.before_unrolled_chunk(f, s);
+    }
+    void after_unrolled_step(frame& f, slot s, index row, index n) const override {
+        if constexpr (Adjoint) op.after_unrolled_step(f, s, row, n);
+    }
+    void after_unrolled_chunk(frame& f, slot s, index row, index n) const override {
+        if constexpr (Adjoint) op.after_unrolled_chunk(f, s, row, n);
+    }
+
+    [[no_unique_address]] Op op;
 };
 
 /// The one object of a type without state.

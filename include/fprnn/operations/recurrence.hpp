@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <type_traits>
 #include <utility>
 
 namespace fprnn {
@@ -173,9 +174,10 @@ namespace operations {
 
 /// A recurrence M of rows of tokens. What M does not say is here: carries, states that are kept every 16 tokens or more and recomputed
 /// in the backward pass, trial states of an iteration, open tokens.
-template <class M, class T, class Backend>
-struct recur : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+/// Self: a struct that inherits from it and does more where it recurs.
+template <class M, class T, class Backend, class Self = void>
+struct recur : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
     static constexpr bool opens = opening_recurrence<M>, has_parameters = recurrence_with_parameters<M>;
 
     struct memory {
@@ -192,9 +194,9 @@ struct recur : operation<T, Backend> {
         bool awaited = false;  ///< the input of the token before has not been added to `state`
     };
 
-    constexpr bool keeps_values() const override { return true; }
+    static constexpr bool keeps_values = true;
 
-    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const {
         auto& m = f.template make<memory>(s);
         const auto of = sizes(f, s);
         const index all = f.tile * M::state(of), p = recurring::parameters<M>(of);
@@ -209,7 +211,7 @@ struct recur : operation<T, Backend> {
         m.scratch = f.take_per_worker(scratch, recurring::scratch<M>(of, chunk(f, s)), f.tile);
         if (f.unrolled) m.sum = scratch.take(all);
     }
-    void begin(frame& f, slot s, const T* carried) const override {
+    void begin(frame& f, slot s, const T* carried) const {
         const memory& m = own(f, s);
         const auto of = sizes(f, s);
         const index all = f.tile * M::state(of);
@@ -223,11 +225,9 @@ struct recur : operation<T, Backend> {
         else if (has_parameters)
             f.on.fill(recurring::parameters<M>(of), m.p_bar, 0);
     }
-    void end(frame& f, slot s, T* carried) const override {
-        f.on.copy(f.tile * state_size(f, s), own(f, s).state, carried);
-    }
+    void end(frame& f, slot s, T* carried) const { f.on.copy(f.tile * state_size(f, s), own(f, s).state, carried); }
 
-    void open(frame& f, slot s, index row, index n) const override {
+    void open(frame& f, slot s, index row, index n) const {
         if constexpr (opens) {
             if (!can_open(f, s) || n != f.tile || f.phase != pass::forward) return;
             memory& m = own(f, s);
@@ -239,7 +239,7 @@ struct recur : operation<T, Backend> {
             m.awaited = false;
         }
     }
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         if (f.phase == pass::replay) return;
         const memory& m = own(f, s);
         const index D = f.width(s), one = state_size(f, s), first = row % f.tile;
@@ -253,11 +253,11 @@ struct recur : operation<T, Backend> {
         const bool iterated = f.graph.is_iterated(s);
         const T* from = iterated && f.phase != pass::forward ? before(f, s, row - first) : m.state;
         T* to = iterated ? m.trial : m.state;
-        run(f, s, row, sequences(f, s, n),
-            body::recur<M, T>{
-                rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)});
+        self().run(f, s, row, sequences(f, s, n),
+                   body::recur<M, T>{
+                       rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)});
     }
-    void close(frame& f, slot s, index row, index n) const override {
+    void close(frame& f, slot s, index row, index n) const {
         memory& m = own(f, s);
         const index one = state_size(f, s), all = f.tile * one, next = (row + n) / f.tile;
         const bool begins_block = next % block_tokens(f, s) == 0, opened = can_open(f, s) && n == f.tile;
@@ -270,7 +270,7 @@ struct recur : operation<T, Backend> {
         if (next < f.tokens && begins_block) f.on.copy(all, m.state, m.starts + next / block_tokens(f, s) * all);
     }
 
-    void open_back(frame& f, slot s, index row, index n) const override {
+    void open_back(frame& f, slot s, index row, index n) const {
         if constexpr (opens) {
             if (!can_open(f, s) || n != f.tile) return;
             const memory& m = own(f, s);
@@ -280,7 +280,7 @@ struct recur : operation<T, Backend> {
                            rows(f, s, row, n), {m.state, state_size(f, s)}, {m.open, D}, {m.open + f.tile * D, D}});
         }
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (f.graph[s].depends < reach) return;
         const memory& m = own(f, s);
         const index D = f.width(s), one = state_size(f, s), first = row % f.tile, count = sequences(f, s, n);
@@ -299,7 +299,7 @@ struct recur : operation<T, Backend> {
                     return;
                 }
                 begin_again();
-                run_back_input(
+                self().run_back_input(
                     f, s, row, count,
                     body::recur_back_input<M, T>{rows(f, s, row, n), f.bars(s, row), {running, one}, f.bars(u, row)},
                     reach);
@@ -317,40 +317,42 @@ struct recur : operation<T, Backend> {
             const slot x = f.graph.operand(s, k);
             all.x_bar[k] = {f.bar_within(x, row, reach), f.stride(x)};
         }
-        run_back(f, s, row, count, all, reach);
+        self().run_back(f, s, row, count, all, reach);
         p_bar.finish();
     }
-    void end_back(frame& f, slot s) const override {
+    void end_back(frame& f, slot s) const {
         const memory& m = own(f, s);
         if constexpr (has_parameters)
             f.one_row(body::prepare_recurrence_back<M, T>{sizes(f, s), m.p, m.p_bar, f.gradient_of(s)});
     }
 
-    void before_unrolled_chunk(frame& f, slot s) const override {
-        f.on.fill(f.tile * state_size(f, s), own(f, s).sum, 0);
-    }
-    void after_unrolled_step(frame& f, slot s, index, index) const override {
+    void before_unrolled_chunk(frame& f, slot s) const { f.on.fill(f.tile * state_size(f, s), own(f, s).sum, 0); }
+    void after_unrolled_step(frame& f, slot s, index, index) const {
         move_to_sum(f, f.tile * state_size(f, s), own(f, s).state, own(f, s).sum);
     }
-    void after_unrolled_chunk(frame& f, slot s, index, index) const override {
+    void after_unrolled_chunk(frame& f, slot s, index, index) const {
         f.on.copy(f.tile * state_size(f, s), own(f, s).sum, own(f, s).state);
     }
 
     /// Whether values are those of opened tokens.
     static bool is_opened(const frame& f, slot s) { return can_open(f, s) && f.phase == pass::forward && f.span == 1; }
 
-protected:
-    // A backend may do more where it recurs.
-    virtual void run(frame& f, slot, index /*row*/, index n, const body::recur<M, T>& all) const { f.each_row(n, all); }
-    virtual void run_back_input(frame& f, slot, index /*row*/, index n, const body::recur_back_input<M, T>& all,
-                                dependence) const {
+    void run(frame& f, slot, index /*row*/, index n, const body::recur<M, T>& all) const { f.each_row(n, all); }
+    void run_back_input(frame& f, slot, index /*row*/, index n, const body::recur_back_input<M, T>& all,
+                        dependence) const {
         f.each_row(n, all);
     }
-    virtual void run_back(frame& f, slot, index /*row*/, index n, const body::recur_back<M, T>& all, dependence) const {
+    void run_back(frame& f, slot, index /*row*/, index n, const body::recur_back<M, T>& all, dependence) const {
         f.each_row(n, all);
     }
 
 private:
+    const auto& self() const {
+        if constexpr (std::is_void_v<Self>)
+            return *this;
+        else
+            return static_cast<const Self&>(*this);
+    }
     static memory& own(frame& f, slot s) { return f.template own<memory>(s); }
     static typename M::sizes sizes(const frame& f, slot s) {
         std::array<index, M::inputs> widths;

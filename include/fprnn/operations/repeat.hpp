@@ -51,15 +51,15 @@ namespace operations {
 
 /// Each number for all channels of a part; the adjoint is the sum of each part.
 template <class T, class Backend>
-struct repeat final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct repeat : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         const slot x = f.graph.operand(s, 0);
         const index parts = f.width(x);
         f.each_row(n, body::repeat<T>{parts, f.width(s) / parts, false, f.values(x, row), {f.values(s, row)}});
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         const slot x = f.graph.operand(s, 0);
         if (f.graph[x].depends < reach) return;
         const index parts = f.width(x);
@@ -69,15 +69,15 @@ struct repeat final : operation<T, Backend> {
 
 /// The sum of each part; the adjoint is `repeat`.
 template <class T, class Backend>
-struct sum_parts final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct sum_parts : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         const slot x = f.graph.operand(s, 0);
         const index parts = f.width(s);
         f.each_row(n, body::sum_parts<T>{parts, f.width(x) / parts, false, f.values(x, row), {f.values(s, row)}});
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         const slot x = f.graph.operand(s, 0);
         if (f.graph[x].depends < reach) return;
         const index parts = f.width(s);

@@ -38,8 +38,8 @@ namespace operations {
 
 /// h_t = λ_t ⊙ h_{t−1} + u_t. A tile's sequences lie side by side, so they are scanned as one row of tile·D channels.
 template <class T, class Backend>
-struct scan final : operation<T, Backend> {
-    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+struct scan : operation_on<T, Backend> {
+    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
     struct memory {
         T* before = nullptr;   ///< [tile, D], h_{−1}
@@ -47,16 +47,16 @@ struct scan final : operation<T, Backend> {
         T* trial = nullptr;    ///< [tile, D], the same inside the adjoint's iteration; its sum over unrolled ones
     };
 
-    constexpr bool keeps_values() const override { return true; }
+    static constexpr bool keeps_values = true;
 
-    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
+    void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const {
         auto& m = f.template make<memory>(s);
         const index n = f.tile * f.width(s);
         m.before = kept.take(n);
         m.running = scratch.take(n);
         m.trial = scratch.take(n);
     }
-    void begin(frame& f, slot s, const T* carry) const override {
+    void begin(frame& f, slot s, const T* carry) const {
         const memory& m = f.template own<memory>(s);
         const index n = f.tile * f.width(s);
         if (f.phase != pass::backward)
@@ -66,18 +66,18 @@ struct scan final : operation<T, Backend> {
         else
             f.on.fill(n, m.running, 0);
     }
-    void end(frame& f, slot s, T* carry) const override {
+    void end(frame& f, slot s, T* carry) const {
         f.on.copy(f.tile * f.width(s),
                   f.phase == pass::backward ? f.template own<memory>(s).running : f.value_at(s, f.rows() - f.tile),
                   carry);
     }
-    void value(frame& f, slot s, index row, index n) const override {
+    void value(frame& f, slot s, index row, index n) const {
         if (f.phase == pass::replay) return;
         const index tokens = tokens_of(f, s, n), D = n / tokens * f.width(s);
         f.one_row(body::scan<T>{tokens, D, f.value_at(f.graph.operand(s, 0), row),
                                 f.value_at(f.graph.operand(s, 1), row), start(f, s, row), f.value_at(s, row)});
     }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
+    void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (f.graph[s].depends < reach) return;
         const slot lambda = f.graph.operand(s, 0), u = f.graph.operand(s, 1);
         const memory& m = f.template own<memory>(s);
@@ -92,14 +92,14 @@ struct scan final : operation<T, Backend> {
                                      f.bar_within(u, row, reach)});
     }
 
-    void before_unrolled_chunk(frame& f, slot s) const override {
+    void before_unrolled_chunk(frame& f, slot s) const {
         f.on.fill(f.tile * f.width(s), f.template own<memory>(s).trial, 0);
     }
-    void after_unrolled_step(frame& f, slot s, index, index) const override {
+    void after_unrolled_step(frame& f, slot s, index, index) const {
         const memory& m = f.template own<memory>(s);
         move_to_sum(f, f.tile * f.width(s), m.running, m.trial);
     }
-    void after_unrolled_chunk(frame& f, slot s, index, index) const override {
+    void after_unrolled_chunk(frame& f, slot s, index, index) const {
         const memory& m = f.template own<memory>(s);
         f.on.copy(f.tile * f.width(s), m.trial, m.running);
     }

@@ -109,18 +109,23 @@ struct planning_of<Backend> : std::type_identity<typename Backend::planning> {};
 
 /// Of an operation that knows which node it is for, an object for each; of others one for all.
 template <class Root, class E, graph::slot S, class T, class Backend>
-inline constexpr auto operation_at = planning_of<Backend>::type::template operation<Root, E, S, T, Backend>();
-template <class Root, class E, graph::slot S, class T, class Backend>
-consteval const operation<T, Backend>* find_operation() {
-    using type = decltype(planning_of<Backend>::type::template operation<Root, E, S, T, Backend>());
-    if constexpr (sizeof(type) == sizeof(operation<T, Backend>))
-        return &instance<type>;
-    else
-        return &operation_at<Root, E, S, T, Backend>;
+consteval auto operation_at() {
+    return planning_of<Backend>::type::template operation<Root, E, S, T, Backend>();
 }
-template <class Root, class T, class Backend, class... E, std::size_t... s>
+template <class Root, class E, graph::slot S, class T, class Backend, bool Adjoint>
+inline constexpr auto object_at = operation_object<decltype(operation_at<Root, E, S, T, Backend>()), T, Backend,
+                                                   Adjoint>(operation_at<Root, E, S, T, Backend>());
+template <class Root, class E, graph::slot S, class T, class Backend, bool Adjoint>
+consteval const operation<T, Backend>* find_operation() {
+    using type = decltype(operation_at<Root, E, S, T, Backend>());
+    if constexpr (std::is_empty_v<type>)
+        return &instance<operation_object<type, T, Backend, Adjoint>>;
+    else
+        return &object_at<Root, E, S, T, Backend, Adjoint>;
+}
+template <class Root, class T, class Backend, bool Adjoint, class... E, std::size_t... s>
 consteval auto table_of(type_list<E...>, std::index_sequence<s...>) {
-    return std::array<const operation<T, Backend>*, sizeof...(E)>{find_operation<Root, E, s, T, Backend>()...};
+    return std::array<const operation<T, Backend>*, sizeof...(E)>{find_operation<Root, E, s, T, Backend, Adjoint>()...};
 }
 
 /// Nodes that depend in one of the ways, those that come first before the others.
@@ -145,9 +150,9 @@ consteval auto slots_that_depend(dependence first, dependence last) {
 
 }  // namespace detail
 
-/// The operations of an expression's nodes.
-template <class Root, class T, class Backend>
-inline constexpr auto operations_of = detail::table_of<Root, T, Backend>(
+/// The operations of an expression's nodes, with their adjoints or without.
+template <class Root, class T, class Backend, bool Adjoint>
+inline constexpr auto operations_of = detail::table_of<Root, T, Backend, Adjoint>(
     typename nodes_of<Root>::types(), std::make_index_sequence<nodes_of<Root>::size>());
 
 /// Nodes of an expression that depend in one of the ways from First to Last, in the order in which they are evaluated.
