@@ -88,7 +88,7 @@ public:
         each([&](tile& t) {
             t.f->on.fill(n * t.f->iterate_width(), y(t, row), 0);
             t.f->span = n / t.f->tile;
-            t.f->each_row(t.sequences, body::begin_watches<T>{rule, t.e.watches});
+            begin_watches(*t.f, t.sequences, rule, t.e.watches);
             if (t.e.own.memory) t.f->on.fill(t.sequences * t.e.own.per_sequence, t.e.own.memory, 0);
         });
         for (int ell = 1;; ++ell) {

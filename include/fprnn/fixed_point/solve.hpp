@@ -36,6 +36,14 @@ void step(frame<T, Backend>& f, index row, index n, bool first) {
     f.work.evaluations += n;
 }
 
+template <class T, class Backend>
+void begin_watches(frame<T, Backend>& f, index sequences, const iteration_rule& rule, const watches<T>& of) {
+    if (rule.start == 1 && rule.decay == 1)
+        f.each_row(sequences, body::begin_watches<T>{rule.tolerance, rule.ell_max, of});
+    else
+        f.each_row(sequences, body::begin_damped_watches<T>{rule, of});
+}
+
 /// Takes the step of a chunk's n rows from `from` to `to` and goes there (body::advance). A device has a team for each token.
 template <class T, class Backend>
 void advance(frame<T, Backend>& f, index sequences, index n, const T* to, T* from, bool arrives, const watches<T>& of) {
@@ -136,7 +144,7 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
     f.on.fill(n * D, y, 0);
     f.span = tokens;
     const iteration_rule rule = how.rule();
-    f.each_row(sequences, body::begin_watches<T>{rule, of});
+    begin_watches(f, sequences, rule, of);
     const bool has_own_rules = has_tiles<Backend> && how.has_own_rules();
     if (has_own_rules) f.on.fill(sequences * own.per_sequence, own.memory, 0);
 

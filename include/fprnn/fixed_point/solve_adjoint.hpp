@@ -70,7 +70,7 @@ template <class T, class Backend>
 void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index sequences, index row, index n,
                          const T* delta, T* w, T* scratch, const watches<T>& of) {
     const index D = f.iterate_width();
-    f.each_row(sequences, body::begin_watches<T>{{options.tolerance, options.ell_max}, of});
+    f.each_row(sequences, body::begin_watches<T>{options.tolerance, options.ell_max, of});
     if (n > f.tile || !f.plan.rows_are_independent) {
         const auto iterate = [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); };
         iterate();

@@ -184,8 +184,24 @@ struct begin_tallies {
     }
 };
 
+/// Watches of y ← f(y), in few bytes: programs of a device are short (docs/decisions/0015-programs-of-rows.md).
 template <class T>
 struct begin_watches {
+    double tolerance;
+    int ell_max;
+    engine::watches<T> of;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        Team::once([&] {
+            ::new (static_cast<void*>(of.one + s)) engine::watch<T>(engine::iteration_rule{tolerance, ell_max});
+            of.running[s] = T(1);
+        });
+    }
+};
+/// With any rule.
+template <class T>
+struct begin_damped_watches {
     engine::iteration_rule rule;
     engine::watches<T> of;
 

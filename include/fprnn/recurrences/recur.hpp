@@ -113,13 +113,13 @@ void recur_back(const recurrence_inputs<M, T>& x, view<const T> parameters, view
     const std::string operation = M::name + std::string("_back");
     const detail::recurrence_sequences<M, T> s(operation, x, parameters, S);
     const index state = M::state(s.of), value = M::value(s.of), count = parameters.size();
-    detail::require_shape(operation.c_str(), "y_bar", y_bar.shape(), {s.B, s.tokens, value});
-    detail::require_optional(operation.c_str(), "S_bar", S_bar, {s.B, state});
+    detail::require_shape(operation.c_str(), "y_bar", y_bar.shape(), shape{s.B, s.tokens, value});
+    detail::require_optional(operation.c_str(), "S_bar", S_bar, shape{s.B, state});
     for (std::size_t k = 0; k < M::inputs; ++k)
         detail::require_shape(operation.c_str(), ("into.x[" + std::to_string(k) + "]").c_str(), into.x[k].shape(),
                               x[k].shape());
-    detail::require_shape(operation.c_str(), "into.parameters", into.parameters.shape(), {count});
-    detail::require_shape(operation.c_str(), "into.S", into.S.shape(), {s.B, state});
+    detail::require_shape(operation.c_str(), "into.parameters", into.parameters.shape(), shape{count});
+    detail::require_shape(operation.c_str(), "into.S", into.S.shape(), shape{s.B, state});
     const auto p = detail::prepared_parameters<M, team>(s.of, parameters);
     buffer<T> p_bar(static_cast<std::size_t>(s.B * count));
     backend.for_each(s.B, [&](index b) {
