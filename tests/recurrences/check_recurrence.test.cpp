@@ -40,15 +40,13 @@ fprnn::recurrence_claims<fprnn::gated_delta_recurrence> gated_delta() {
     return {.widths = {{1, 1, 1, 1, 1}, {2, 6, 8, 2, 6}, {1, 3, 17, 1, 3}, {2, 3 * 2 * 4, 3 * 2 * 5, 3 * 2, 2 * 4}},
             .plain =
                 [](const M::sizes& of, const numbers&, const auto& x, numbers& S) {
-                    const auto& [alpha, k, v, beta, q] = x;
-                    const auto& [H, K, V, n] = of;
+                    const numbers &alpha = x[0], &k = x[1], &v = x[2], &beta = x[3], &q = x[4];
+                    const index H = of.heads, K = of.keys, V = of.values, n = of.steps;
                     numbers y(at(H * V));
                     for (index h = 0; h < H; ++h) {
                         const auto s = [&](index i, index c) -> double& { return S[at((h * K + i) * V + c)]; };
                         for (index j = 0; j < n; ++j) {
-                            const auto key = [&, h = h, j = j, H = H, K = K](index i) {
-                                return k[at((j * H + h) * K + i)];
-                            };
+                            const auto key = [&](index i) { return k[at((j * H + h) * K + i)]; };
                             const double a = j == 0 ? alpha[at(h)] : 1, b = beta[at(j * H + h)];
                             for (index c = 0; c < V; ++c) {
                                 double known = 0;

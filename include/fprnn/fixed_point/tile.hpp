@@ -4,6 +4,7 @@
 #include <fprnn/fixed_point/solve_adjoint.hpp>
 
 #include <algorithm>
+#include <type_traits>
 
 /// One tile of sequences through a whole program, there and back.
 namespace fprnn::engine {
@@ -281,7 +282,7 @@ void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method
     };
     const auto of_sequences = [&](auto carry, index at) {
         const index carried = carry.shape()[1];
-        return strided{carry.data() + first * carried + at, carried};
+        return strided<std::remove_pointer_t<decltype(carry.data())>>{carry.data() + first * carried + at, carried};
     };
     for_each_carry(f, e, [&](const auto& operation, graph::slot s, T* rows, index at, index width) {
         if (width == 0 || !carries.out.data()) return operation.begin(f, s, nullptr);

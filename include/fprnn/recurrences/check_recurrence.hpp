@@ -88,7 +88,8 @@ public:
             team_of_turns::backwards = backwards;
             prepare();
             equal("prepare gives on several threads what it gives on one", p_, one.p_);
-            const auto got = solve(), expected = one.solve();
+            const auto got = solve();
+            const auto expected = one.solve();
             equal("step gives on several threads what it gives on one", got.y, expected.y);
             equal("step gives on several threads what it gives on one", got.S, expected.S);
             const auto back = differentiate(0), back_of_one = one.differentiate(0);
