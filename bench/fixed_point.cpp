@@ -8,6 +8,10 @@
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/trainer.hpp>
 
+#include <ctime>
+#include <string>
+#include <vector>
+
 namespace {
 
 using fprnn::index;
@@ -109,6 +113,31 @@ void streamed_token(benchmark::State& state) {
     state.SetLabel("FP-Mamba block, D = 64, N = 16, R = 4, one sequence");
 }
 
+/// Few sequences in units of a whole tile's processor time, T = 16, C = 1, by turns.
+template <class Block>
+void small_batch(benchmark::State& state) {
+    const index B = state.range(0), T = 16, tile = fprnn::eigen::tile;
+    auto& t = trained<Block>::instance();
+    std::vector<fprnn::solution<float>> how;
+    const auto seconds = [&](index sequences) {
+        tensor<std::int32_t> tokens({sequences, T}), targets({sequences, T});
+        t.test(tokens, targets, 0);
+        const std::clock_t start = std::clock();
+        for (int i = 0; i < 20; ++i) (void)t.solve({1, tolerance, ell_max}, tokens, how, fprnn::eigen(1));
+        return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC / 20;
+    };
+    std::vector<double> ratios;
+    for (auto _ : state) {
+        const double few = seconds(B), whole = seconds(tile);
+        state.SetIterationTime(few);
+        ratios.push_back(few / whole);
+    }
+    state.SetLabel("S3, trained, [" + std::to_string(B) + ",16], C = 1, one thread");
+    state.counters["of_16"] = bench::median(ratios);
+}
+void small_batch_fp_rnn(benchmark::State& state) { small_batch<decltype(fprnn::models::fp_rnn<4>())>(state); }
+void small_batch_fp_mamba(benchmark::State& state) { small_batch<decltype(fprnn::models::fp_mamba<4>())>(state); }
+
 void schedule_fp_rnn(benchmark::State& state) { schedule<decltype(fprnn::models::fp_rnn<4>())>(state, true); }
 void schedule_fp_mamba(benchmark::State& state) { schedule<decltype(fprnn::models::fp_mamba<4>())>(state, false); }
 
@@ -119,6 +148,8 @@ void chunks(benchmark::internal::Benchmark* b) {
 }
 BENCHMARK(schedule_fp_rnn)->Apply(chunks);
 BENCHMARK(schedule_fp_mamba)->Apply(chunks);
+BENCHMARK(small_batch_fp_rnn)->Arg(1)->Arg(4)->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(small_batch_fp_mamba)->Arg(1)->Arg(4)->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(streamed_token)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

@@ -91,7 +91,7 @@ void check(Expression expression) {
                    carry_bar = normal(carry.shape(), 4);
         const auto whole = in_windows(l, theta, x, carry, y_bar, carry_bar, {T});
         const auto compare = [&](const gradients& got, double apart) {
-            CHECK(got.loss == doctest::Approx(whole.loss).epsilon(1e-9));
+            CHECK(got.loss == doctest::Approx(whole.loss).epsilon(apart));
             CHECK(distance(got.x, whole.x) < apart * largest(whole.x));
             CHECK(distance(got.carry, whole.carry) < apart * largest(whole.carry));
             CHECK(distance(got.theta, whole.theta) < apart * largest(whole.theta));

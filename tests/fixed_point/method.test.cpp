@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 #include <vector>
 
@@ -224,7 +225,7 @@ TEST_CASE("method: authors() is the published loop, batch by batch") {
                 for (index i = 0; i < T * D; ++i) {
                     const double y = expected.y[static_cast<std::size_t>(b)][static_cast<std::size_t>(i)],
                                  value = a[static_cast<std::size_t>(i % D)] * y + x[b * T * D + i];
-                    CHECK(got.value[b * T * D + i] == doctest::Approx(value).epsilon(1e-12));
+                    CHECK(got.value[b * T * D + i] == doctest::Approx(value).epsilon(1e-14));
                 }
             const auto threads = l(theta, x, {}, fprnn::eigen(3));
             CHECK(same_bits(threads.value, got.value));
@@ -256,22 +257,25 @@ TEST_CASE("method: a share of a batch is solved chunk by chunk, and differentiat
           expected.sol.iterations[0]);
 }
 
-TEST_CASE("method: the largest number of iterations of a batch is drawn from a gamma distribution") {
-    for (const auto& [shape, scale, mean] : {std::tuple(4.0, 1.0, 4.5), std::tuple(0.5, 8.0, 4.5)}) {
-        const fprnn::gamma_iterations drawn{.shape = shape, .scale = scale, .seed = {3}};
-        double sum = 0;
-        int least = 1000;
+TEST_CASE("method: the largest number of iterations of a batch is drawn from a gamma distribution, rounded up") {
+    // The probabilities of more than k: of Γ(4, 1), and of Γ(1/2, 8), which is drawn in another way.
+    const auto four = [](double k) { return std::exp(-k) * (1 + k + k * k / 2 + k * k * k / 6); };
+    const auto half = [](double k) { return std::erfc(std::sqrt(k / 8)); };
+    const auto check = [](fprnn::gamma_iterations drawn, const auto& more_than) {
         constexpr int n = 20000;
-        for (std::uint64_t b = 0; b < n; ++b) {
-            sum += drawn.at(b).most;
-            least = std::min(least, drawn.at(b).most);
+        std::array<int, 12> more{};
+        for (std::uint64_t b = 0; b < n; ++b)
+            for (std::size_t k = 0; k < more.size(); ++k) more[k] += drawn.at(b).most > static_cast<int>(k);
+        CHECK(more[0] == n);
+        for (std::size_t k = 1; k < more.size(); ++k) {
+            const double p = more_than(static_cast<double>(k)), deviation = std::sqrt(p * (1 - p) / n);
+            CAPTURE(k);
+            CHECK(std::abs(more[k] / double(n) - p) < 4 * deviation);
         }
-        // Rounded up, which adds a half but where the density changes within 1.
-        CHECK(sum / n == doctest::Approx(mean).epsilon(0.03));
-        CHECK(least >= 1);
-        CHECK(drawn.at(7).most == drawn.at(7).most);
-    }
-    CHECK(fprnn::gamma_iterations{.seed = {1}}.at(5).most >= 1);
+    };
+    check({.shape = 4, .scale = 1, .seed = {3}}, four);
+    check({.shape = 0.5, .scale = 8, .seed = {3}}, half);
+    CHECK(fprnn::gamma_iterations{.seed = {1}}.at(7).most == fprnn::gamma_iterations{.seed = {1}}.at(7).most);
 }
 
 TEST_CASE("method: what is out of range is refused") {

@@ -17,7 +17,8 @@ consteval plan<T, Backend> make_plan() {
                        .order = {slots_of<Root, Backend, input>, slots_of<Root, Backend, shifted>,
                                  slots_of<Root, Backend, current>, slots_of<Root, Backend, output>},
                        .iterated = slots_of<Root, Backend, shifted, current>,
-                       .reduction = engine::reduction_of<Root, T, Backend, Adjoint>()};
+                       .reduction = engine::reduction_of<Root, T, Backend, Adjoint>(),
+                       .reduced = graph::reduce(g)};
     for (const graph::node& n : g.nodes) {
         if (n.depends != current) continue;
         p.rows_are_independent = p.rows_are_independent && n.what != graph::kind::linear;

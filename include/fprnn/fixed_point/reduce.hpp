@@ -196,7 +196,7 @@ private:
     }
     struct chunk_of_a_token {
         frame& f;
-        graph::reduction found;
+        const graph::reduction& found;
         graph::slot end;  ///< before the norm
         index row, sequences, D;
         strided<T> a, g;  ///< [tile,D]; of the adjoint k in place of a
@@ -204,7 +204,7 @@ private:
         T* equations;
 
         chunk_of_a_token(frame& f_, index row_, index sequences_, T* scratch)
-            : f(f_), found(graph::reduce(f.graph)), row(row_), sequences(sequences_), D(f.iterate_width()) {
+            : f(f_), found(f.plan.reduced), row(row_), sequences(sequences_), D(f.iterate_width()) {
             const index workers = f.on.workers(f.tile);
             end = found.norm == graph::nowhere ? f.graph.solved() : f.graph.operand(found.norm, 0);
             a = {scratch, D};

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <concepts>
-#include <memory>
+#include <functional>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -94,7 +94,7 @@ public:
                 [&] { return "tolerance must be positive and finite, got " + detail::number_text(s.tolerance); });
     }
     template <stop_rule S>
-    stop(S s) : others_{std::make_shared<const rule_of<S>>(std::move(s))} {}
+    stop(S s) : others_{std::move(s)} {}
 
     /// The looser of two tolerances, the fewer of two numbers of iterations.
     friend stop operator||(stop a, const stop& b) {
@@ -114,28 +114,14 @@ public:
     bool has_own_rules() const { return !others_.empty(); }
     /// Whether a rule of one's own ends the iteration.
     bool ends(const iteration& now) const {
-        return std::any_of(others_.begin(), others_.end(), [&](const auto& rule) { return rule->ends(now); });
+        return std::any_of(others_.begin(), others_.end(), [&](const auto& rule) { return rule(now); });
     }
 
 private:
-    struct own_rule {
-        own_rule() = default;
-        own_rule(const own_rule&) = delete;
-        own_rule& operator=(const own_rule&) = delete;
-        virtual ~own_rule() = default;
-        virtual bool ends(const iteration&) const = 0;
-    };
-    template <class S>
-    struct rule_of final : own_rule {
-        S rule;
-        explicit rule_of(S s) : rule(std::move(s)) {}
-        bool ends(const iteration& now) const override { return rule(now); }
-    };
-
     double tolerance_ = 0;
     int ell_max_ = most_iterations;
     fprnn::share share_{1, 0, false};
-    std::vector<std::shared_ptr<const own_rule>> others_;
+    std::vector<std::function<bool(const iteration&)>> others_;
 };
 
 namespace detail {

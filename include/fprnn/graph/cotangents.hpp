@@ -2,23 +2,11 @@
 
 #include <fprnn/graph/node.hpp>
 
+#include <array>
+#include <cstddef>
+
 /// In which order adjoints write to the cotangents of a node.
 namespace fprnn::graph {
-
-/// The node whose adjoint is the first to write to the cotangents of node s, all rows at once: the backward pass takes the output's
-/// nodes first, last to first, then the iteration's, chunk by chunk, and the input's last. `nowhere` where s is iterated or one of
-/// its readers is.
-constexpr slot first_writer(const view& g, slot s) {
-    if (g.is_iterated(s)) return nowhere;
-    slot first = nowhere;
-    for (slot reader = g.size(); reader-- > 0;) {
-        if (!g.reads(reader, s)) continue;
-        if (g.is_iterated(reader)) return nowhere;
-        if (first == nowhere || (g[first].depends == dependence::input && g[reader].depends == dependence::output))
-            first = reader;
-    }
-    return first;
-}
 
 /// Whether the adjoint of `writer` can overwrite the cotangents of its operand s instead of adding to them.
 constexpr bool can_overwrite(const view& g, slot writer, slot s) {
@@ -29,12 +17,27 @@ constexpr bool can_overwrite(const view& g, slot writer, slot s) {
     return times == 1;
 }
 
-/// The node whose adjoint overwrites the cotangents of node s, which then need not be cleared; `nowhere` where all of them add. Those of a
-/// vector that all tokens share are sums and never overwritten.
-constexpr slot overwriter(const view& g, slot s) {
-    if (g[s].shared) return nowhere;
-    const slot first = first_writer(g, s);
-    return first != nowhere && can_overwrite(g, first, s) ? first : nowhere;
+/// For each of N nodes the node whose adjoint overwrites its cotangents, which then need not be cleared; `nowhere` where all adjoints add. It is the first
+/// that writes to all rows at once: the backward pass takes the output's nodes first, last to first, then the iteration's, chunk by chunk, and
+/// the input's last. Cotangents of a vector that all tokens share are sums, and those of or from the iteration are added chunk by chunk. One
+/// sweep over the edges, because compilers bound the steps of a constant expression.
+template <std::size_t N>
+constexpr std::array<slot, N> overwriters(const view& g) {
+    std::array<slot, N> first{};
+    std::array<bool, N> only_added{};
+    first.fill(nowhere);
+    for (slot reader = N; reader-- > 0;)
+        for (const slot s : g.operands(reader)) {
+            if (s == nowhere) continue;
+            only_added[s] = only_added[s] || g.is_iterated(reader);
+            if (first[s] == nowhere ||
+                (g[first[s]].depends == dependence::input && g[reader].depends == dependence::output))
+                first[s] = reader;
+        }
+    for (slot s = 0; s < N; ++s)
+        if (first[s] != nowhere && (only_added[s] || g.is_iterated(s) || g[s].shared || !can_overwrite(g, first[s], s)))
+            first[s] = nowhere;
+    return first;
 }
 
 }  // namespace fprnn::graph

@@ -345,23 +345,8 @@ consteval auto lowered_in() {
                                              .previous_before = b.previous_before};
         for (std::size_t i = 0; i < b.size; ++i) result.nodes[i] = b.nodes[i];
         for (std::size_t i = 0; i < b.edge_count; ++i) result.edges[i] = b.edges[i];
-        // As overwriter(result, i) of each, in one sweep over the edges.
-        const view g = result;
-        std::array<slot, b.size> first{};
-        std::array<bool, b.size> is_added_to{};
-        first.fill(nowhere);
-        for (slot reader = b.size; reader-- > 0;)
-            for (const slot s : g.operands(reader)) {
-                if (s == nowhere) continue;
-                if (g.is_iterated(reader)) is_added_to[s] = true;
-                if (first[s] == nowhere ||
-                    (g[first[s]].depends == dependence::input && g[reader].depends == dependence::output))
-                    first[s] = reader;
-            }
-        for (slot s = 0; s < b.size; ++s)
-            if (first[s] != nowhere && !is_added_to[s] && !g.is_iterated(s) && !g[s].shared &&
-                can_overwrite(g, first[s], s))
-                result.nodes[s].overwritten_by = first[s];
+        const auto overwriter = overwriters<b.size>(result);
+        for (std::size_t i = 0; i < b.size; ++i) result.nodes[i].overwritten_by = overwriter[i];
         return result;
     }
 }

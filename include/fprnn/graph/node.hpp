@@ -122,12 +122,6 @@ struct view {
     }
 };
 
-/// The widths of all nodes for given sizes.
-inline std::vector<index> widths(const view& g, const dims& size) {
-    std::vector<index> all;
-    for (const node& n : g.nodes) all.push_back(n.width.of(size));
-    return all;
-}
 inline node_sizes sizes_of(const view& g, slot s, const dims& size) {
     index columns = 0;
     for (const slot o : g.operands(s))

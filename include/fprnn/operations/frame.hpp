@@ -66,7 +66,6 @@ template <class T, class Backend>
 class frame {
 public:
     using slot = graph::slot;
-    using scalar = T;
 
     frame(const fprnn::plan<T, Backend>& plan_, Backend& backend, index tile_, const dims& size_, index tokens_,
           index chunk_, pass phase_, bool unrolled_)

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/graph/node.hpp>
+#include <fprnn/graph/reduce.hpp>
 #include <fprnn/operations/operation.hpp>
 
 #include <array>
@@ -22,8 +23,9 @@ struct plan {
     /// Nodes that depend in one way, in the order of evaluation; and those that depend on the iterate in either.
     std::array<std::span<const graph::slot>, 4> order;
     std::span<const graph::slot> iterated;
-    /// How one-token chunks are solved in R numbers; null where they are not.
+    /// How one-token chunks are solved in R numbers, null where they are not, and between which nodes.
     const engine::token_reduction<T, Backend>* reduction = nullptr;
+    graph::reduction reduced{};
     /// Whether the innermost loop of a one-token chunk works on every row by itself; a linear map of prev needs them all.
     bool rows_are_independent = true;
     /// Whether a one-token chunk is its own fixed point once it has been evaluated, because nothing in it sees y_t^{ℓ−1}.

@@ -49,39 +49,27 @@ struct sum_parts {
 
 namespace operations {
 
-/// Each number for all channels of a part; the adjoint is the sum of each part.
-template <class T, class Backend>
-struct repeat : operation_on<T, Backend> {
+/// Each number for all channels of a part, or the sum of each part: one is the adjoint of the other.
+template <bool Sum, class T, class Backend>
+struct repeat_or_sum : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
 
     void value(frame& f, slot s, index row, index n) const {
-        const slot x = f.graph.operand(s, 0);
-        const index parts = f.width(x);
-        f.each_row(n, body::repeat<T>{parts, f.width(s) / parts, false, f.values(x, row), {f.values(s, row)}});
+        call<Sum>(f, s, n, false, f.values(f.graph.operand(s, 0), row), {f.values(s, row)});
     }
     void back(frame& f, slot s, index row, index n, dependence reach) const {
         const slot x = f.graph.operand(s, 0);
-        if (f.graph[x].depends < reach) return;
-        const index parts = f.width(x);
-        f.each_row(n, body::sum_parts<T>{parts, f.width(s) / parts, true, f.bars(s, row), {f.bars(x, row)}});
+        if (f.graph[x].depends >= reach) call<!Sum>(f, s, n, true, f.bars(s, row), {f.bars(x, row)});
     }
-};
 
-/// The sum of each part; the adjoint is `repeat`.
-template <class T, class Backend>
-struct sum_parts : operation_on<T, Backend> {
-    using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
-
-    void value(frame& f, slot s, index row, index n) const {
-        const slot x = f.graph.operand(s, 0);
-        const index parts = f.width(s);
-        f.each_row(n, body::sum_parts<T>{parts, f.width(x) / parts, false, f.values(x, row), {f.values(s, row)}});
-    }
-    void back(frame& f, slot s, index row, index n, dependence reach) const {
-        const slot x = f.graph.operand(s, 0);
-        if (f.graph[x].depends < reach) return;
-        const index parts = f.width(s);
-        f.each_row(n, body::repeat<T>{parts, f.width(x) / parts, true, f.bars(s, row), {f.bars(x, row)}});
+private:
+    template <bool Sums>
+    static void call(const frame& f, slot s, index n, bool adds, strided<const T> from, receiver<T> to) {
+        const index x = f.width(f.graph.operand(s, 0)), y = f.width(s), parts = Sum ? y : x, channels = Sum ? x : y;
+        if constexpr (Sums)
+            f.each_row(n, body::sum_parts<T>{parts, channels / parts, adds, from, to});
+        else
+            f.each_row(n, body::repeat<T>{parts, channels / parts, adds, from, to});
     }
 };
 

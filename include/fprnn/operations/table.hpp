@@ -57,9 +57,11 @@ template <class E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<l2_normalise_node<E>, G, S, T, Backend> : std::type_identity<operations::l2_normalise<T, Backend>> {
 };
 template <class E, class Times, const graph::view& G, graph::slot S, class T, class Backend>
-struct operation_of<repeat_node<E, Times>, G, S, T, Backend> : std::type_identity<operations::repeat<T, Backend>> {};
+struct operation_of<repeat_node<E, Times>, G, S, T, Backend>
+    : std::type_identity<operations::repeat_or_sum<false, T, Backend>> {};
 template <class E, class W, const graph::view& G, graph::slot S, class T, class Backend>
-struct operation_of<sum_parts_node<E, W>, G, S, T, Backend> : std::type_identity<operations::sum_parts<T, Backend>> {};
+struct operation_of<sum_parts_node<E, W>, G, S, T, Backend>
+    : std::type_identity<operations::repeat_or_sum<true, T, Backend>> {};
 template <class M, class... Maps, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<prepared_node<mixer_node<M, Maps...>>, G, S, T, Backend>
     : std::type_identity<operations::prepared_mixer<M, sizeof...(Maps), T, Backend>> {};

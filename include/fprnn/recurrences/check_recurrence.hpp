@@ -96,8 +96,7 @@ public:
             for (std::size_t k = 0; k < back.size(); ++k)
                 equal("back gives on several threads what it gives on one", back[k], back_of_one[k]);
         }
-        if (!team_of_turns::together)
-            tell("all threads wait equally often: they do not", std::numeric_limits<double>::quiet_NaN());
+        if (!team_of_turns::together) tell("all threads wait equally often: they do not");
     }
 
 private:
@@ -271,16 +270,14 @@ private:
         };
         const auto result = gradcheck(loss, all);
         prepare();
-        if (!(result.error <= claims_.gradient))
-            tell("gradients are difference quotients: " + result.to_string(), result.error);
+        if (!(result.error <= claims_.gradient)) tell("gradients are difference quotients: " + result.to_string());
     }
 
     void fences(const char* function, std::initializer_list<const fenced*> arrays) const {
         for (const fenced* one : arrays)
             if (!one->whole())
                 tell(std::string(function) +
-                         " writes nothing beside its arrays: numbers before or behind one have changed",
-                     std::numeric_limits<double>::quiet_NaN());
+                     " writes nothing beside its arrays: numbers before or behind one have changed");
     }
     void equal(const std::string& law, const fenced& got, const fenced& expected) const {
         double largest = 1, worst = 0;
@@ -289,11 +286,10 @@ private:
             const double off = std::abs(got[i] - expected[i]) / largest;
             if (!(off <= worst)) worst = off;
         }
-        if (!(worst <= claims_.rounding))
-            tell(law + ": off by " + number_text(worst, std::chars_format::general, 3), worst);
+        if (!(worst <= claims_.rounding)) tell(law + ": off by " + number_text(worst, std::chars_format::general, 3));
     }
     /// Once for each law.
-    void tell(const std::string& law, double) const {
+    void tell(const std::string& law) const {
         const std::string name = law.substr(0, law.find(':'));
         for (const std::string& told : verdict_.broken)
             if (told.substr(0, told.find(':')) == name) return;
