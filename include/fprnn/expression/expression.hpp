@@ -4,7 +4,6 @@
 #include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/layer_norm.hpp>
 #include <fprnn/ops/rms_norm.hpp>
-#include <fprnn/recurrences/gated_delta.hpp>
 
 /// How users write expressions: every function returns an empty node, and nothing is computed.
 namespace fprnn {
@@ -256,58 +255,6 @@ template <class Q, expression V, expression W>
     requires(!std::same_as<V, zero_node> && !std::same_as<W, zero_node>)
 constexpr auto operator+(mix_node<Q, zero_node, W>, mix_node<Q, V, zero_node>) { return mix_node<Q, V, W>{}; }
 
-template <expression Lambda, expression U>
-constexpr auto scan(Lambda, U) {
-    detail::require_equal_widths<Lambda, U>();
-    return scan_node<Lambda, U>{};
-}
-/// Δ and u of width D, b and c of width d_state.
-template <fixed_string Name, expression Delta, expression B, expression C, expression U>
-constexpr auto selective_scan(Delta, B, C, U) {
-    detail::require_equal_widths<Delta, U>();
-    static_assert(std::is_same_v<typename B::width, d_state> && std::is_same_v<typename C::width, d_state>,
-                  "selective_scan: b and c must have width d_state: linear<\"b\", d_state>(s)");
-    static_assert(join(Delta::depends, join(B::depends, C::depends)) != dependence::current,
-                  "selective_scan: Δ, b and c may depend on shift(prev) but not on prev");
-    return selective_scan_node<Name, Delta, B, C, U>{};
-}
-template <class... NoName, expression Delta, expression B, expression C, expression U, class... More>
-constexpr auto selective_scan(Delta, B, C, U, const More&...) {
-    static_assert(detail::never<Delta>,
-                  "selective_scan has a name, that of its parameters: selective_scan<\"ssm\">(delta, b, c, u)");
-    return previous_node{};  // an expression, so that this stays the only error
-}
-namespace detail {
-/// What a token of n steps has, divided by n.
-template <index Steps, class Width>
-struct width_of_step {
-    using type = void;
-};
-template <class Width>
-struct width_of_step<1, Width> {
-    using type = Width;
-};
-template <index Steps, class Width>
-    requires(Steps > 1)
-struct width_of_step<Steps, times_width<Steps, Width>> {
-    using type = Width;
-};
-}  // namespace detail
-
-/// The gated delta rule, n = Steps steps a token: see gated_delta_recurrence. α as wide as there are heads, q heads · K, v n · heads · V
-/// (times_width<n, …>), k n · heads · K, β n · heads; the value is as wide as v is for one step.
-template <index Steps = 1, expression Alpha, expression K, expression V, expression Beta, expression Q>
-constexpr auto gated_delta(Alpha, K, V, Beta, Q) {
-    using width = typename detail::width_of_step<Steps, typename V::width>::type;
-    static_assert(Steps >= 1, "gated_delta<n>: n must be at least 1");
-    static_assert(Steps < 1 || !std::is_void_v<width>,
-                  "gated_delta<n>(alpha, k, v, beta, q): v must have n times a width: linear<\"v\", times_width<n, "
-                  "d_inner>>(s)");
-    if constexpr (std::is_void_v<width>)
-        return previous_node{};  // an expression, so that this stays the only error
-    else
-        return recurrence_node<gated_delta_recurrence, fixed_string(""), width, Alpha, K, V, Beta, Q>{};
-}
 template <fixed_string Name, expression E>
 constexpr auto layer_norm(E) {
     return norm_node<layer_norm_function, Name, E>{};
@@ -325,34 +272,6 @@ template <class... NoName, expression E, class... More>
 constexpr auto rms_norm(E, const More&...) {
     static_assert(detail::never<E>, "rms_norm has a name, that of its parameters: rms_norm<\"norm\">(e)");
     return previous_node{};  // an expression, so that this stays the only error
-}
-/// Each number of e for every channel of a part: a head's α for the head's channels, repeat<d_head>(alpha), of width
-/// product_width<heads, d_head>.
-template <class Times, expression E>
-constexpr auto repeat(E) {
-    return repeat_node<E, Times>{};
-}
-namespace detail {
-template <class Part, class Width>
-struct number_of_parts {
-    using type = void;
-};
-template <class Part, class Parts>
-struct number_of_parts<Part, product_width<Parts, Part>> {
-    using type = Parts;
-};
-}  // namespace detail
-/// The sum over the channels of each part as wide as Part, the adjoint of `repeat`: e must have width product_width<…, Part>.
-template <class Part, expression E>
-constexpr auto sum_parts(E e) {
-    using width = typename detail::number_of_parts<Part, typename E::width>::type;
-    static_assert(!std::is_void_v<width>,
-                  "sum_parts<part>(e): e must have width product_width<number, part>, such as product_width<heads, "
-                  "d_head>");
-    if constexpr (std::is_void_v<width>)
-        return e;  // so that this stays the only error
-    else
-        return sum_parts_node<E, width>{};
 }
 template <expression E>
 constexpr auto normalise(E) {

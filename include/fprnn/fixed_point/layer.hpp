@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/default.hpp>
-#include <fprnn/expression/expression.hpp>
+#include <fprnn/expression/sequences.hpp>
 #include <fprnn/fixed_point/batch.hpp>
 #include <fprnn/fixed_point/plan_of.hpp>
 #include <fprnn/graph/explain.hpp>

@@ -1,0 +1,276 @@
+#pragma once
+
+#include <fprnn/core/error.hpp>
+#include <fprnn/expression/mixers.hpp>
+#include <fprnn/graph/chains.hpp>
+#include <fprnn/graph/formula.hpp>
+#include <fprnn/graph/node.hpp>
+
+#include <array>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <vector>
+
+/// What a graph says of a node, by its type: `description` is specialised for every kind.
+namespace fprnn::graph {
+
+namespace detail {
+
+template <class W>
+struct form {
+    static consteval width_form make() { return {.of = &W::of}; }
+};
+template <>
+struct form<void> {  // known of its rule alone
+    static consteval width_form make() { return {}; }
+};
+template <index dims::*Size>
+struct form<size_width<Size>> {
+    static consteval width_form make() {
+        width_form f{.of = &size_width<Size>::of, .linear = true};
+        for (std::size_t i = 0; i < named_sizes.size(); ++i) f.times[i] = named_sizes[i].size == Size;
+        return f;
+    }
+};
+template <class A, class B>
+struct form<product_width<A, B>> {
+    static std::string within(const width_form& f) {
+        const std::string s = f.text();
+        return s.find('+') == std::string::npos ? s : "(" + s + ")";
+    }
+    static std::string text() {
+        static constexpr width_form a = form<A>::make(), b = form<B>::make();
+        return within(a) + " " + within(b);
+    }
+    static consteval width_form make() { return {.of = &product_width<A, B>::of, .other = &text}; }
+};
+template <index K>
+struct form<fixed_width<K>> {
+    static consteval width_form make() { return {.of = &fixed_width<K>::of, .linear = true, .plus = K}; }
+};
+template <index K, class W>
+struct form<times_width<K, W>> {
+    static std::string text() { return form<product_width<fixed_width<K>, W>>::text(); }
+    static consteval width_form make() {
+        width_form f = form<W>::make();
+        f.of = &times_width<K, W>::of;
+        if (f.other) f.other = &text;
+        f.plus *= K;
+        for (index& factor : f.times) factor *= K;
+        return f;
+    }
+};
+template <class... W>
+struct form<sum_width<W...>> {
+    static std::string text() {
+        std::string all;
+        for (const std::string& one : {form<W>::make().text()...}) all += (all.empty() ? "" : " + ") + one;
+        return all;
+    }
+    static consteval width_form make() {
+        width_form sum{.of = &sum_width<W...>::of, .linear = true};
+        const auto add = [&](const width_form& f) {
+            sum.linear = sum.linear && f.linear;
+            sum.plus += f.plus;
+            for (std::size_t i = 0; i < sum.times.size(); ++i) sum.times[i] += f.times[i];
+        };
+        (add(form<W>::make()), ...);
+        if (!sum.linear && (form<W>::make().has_text() && ...)) sum.other = &text;
+        return sum;
+    }
+};
+
+inline void declare_vector(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({n.name, {of.width}, n.weight, false});
+}
+inline void declare_map(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({n.name, {of.width, of.columns}, n.weight, true});
+    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
+}
+inline void declare_norm(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({std::string(n.name) + ".weight", {of.width}, n.weight, false});
+    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
+}
+inline void declare_rates(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({std::string(n.name) + ".omega", {of.size.d_state, of.width}, n.weight, false});
+}
+inline index one_token(const node_sizes& of) { return of.width; }
+inline index matrix_state(const node_sizes& of) { return of.size.d_state * of.width; }
+
+/// What is said of one kind of node beside its width, what it depends on and its operands.
+template <class E>
+struct description;
+template <>
+struct description<input_node> {
+    static consteval node make() { return {.what = kind::input}; }
+};
+template <class Width>
+struct description<previous_of<Width>> {
+    static consteval node make() { return {.what = kind::previous}; }
+};
+template <auto Name, class Width, class Init>
+struct description<parameter_node<Name, Width, Init>> {
+    static consteval node make() {
+        return {.what = kind::parameter,
+                .name = Name.c_str(),
+                .weight = Init::value,
+                .shared = true,
+                .declare = &declare_vector};
+    }
+};
+template <class E>
+struct description<shift_node<E>> {
+    static consteval node make() { return {.what = kind::shift, .carry = &one_token}; }
+};
+template <auto Name, class E, class Width, class BiasInit, class WeightInit>
+struct description<linear_node<Name, E, Width, BiasInit, WeightInit>> {
+    static consteval node make() {
+        node n{.what = kind::linear, .name = Name.c_str(), .weight = WeightInit::value, .declare = &declare_map};
+        if constexpr (!std::is_void_v<BiasInit>) {
+            n.bias = BiasInit::value;
+            n.has_bias = true;
+        }
+        return n;
+    }
+};
+template <template <class...> class F, class... E>
+struct description<elementwise_node<F, E...>> {
+    using described = elementwise_node<F, E...>;
+    static consteval node make() {
+        return {.what = kind::elementwise,
+                .affine = is_affine_chain<described>,
+                .formula = &formula<chain_functor<described>>};
+    }
+};
+template <class Lambda, class U>
+struct description<scan_node<Lambda, U>> {
+    static consteval node make() {
+        return {.what = kind::scan, .affine = Lambda::depends < dependence::current, .carry = &one_token};
+    }
+};
+template <auto Name, class Delta, class B, class C, class U>
+struct description<selective_scan_node<Name, Delta, B, C, U>> {
+    static consteval node make() {
+        return {.what = kind::selective_scan,
+                .name = Name.c_str(),
+                .weight = start::log_row::value,
+                .affine = joined<Delta, B, C> < dependence::current,
+                .declare = &declare_rates,
+                .carry = &matrix_state};
+    }
+};
+template <class M>
+std::string call_formula(std::span<const std::string> operands) {
+    std::string text;
+    for (const std::string& o : operands) text += (text.empty() ? std::string(M::name) + "(" : ", ") + o;
+    return text + ")";
+}
+template <class M, auto Name, class Width, class... E>
+struct description<recurrence_node<M, Name, Width, E...>> {
+    static typename M::sizes sizes(const dims& d) { return M::of({E::width::of(d)...}); }
+    static index carry(const node_sizes& of) { return M::state(sizes(of.size)); }
+    static void declare(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+        to.push_back({n.name, {recurring::parameters<M>(sizes(of.size))}, n.weight, false});
+    }
+    static void check(const node_sizes& of, std::span<const index>) {
+        require(M::value(sizes(of.size)) == of.width, M::name, [&] {
+            return "y has " + std::to_string(M::value(sizes(of.size))) + " channels, its node " +
+                   std::to_string(of.width);
+        });
+    }
+    static consteval node make() {
+        node n{.what = kind::recurrence,
+               .name = Name.c_str(),
+               .formula = &call_formula<M>,
+               .carry = &carry,
+               .check = &check};
+        if constexpr (recurrence_with_parameters<M>) {
+            n.weight = M::start;
+            n.declare = &declare;
+        }
+        if constexpr (opening_recurrence<M>) {
+            constexpr dependence depends[] = {E::depends...};
+            n.affine = true;
+            for (std::size_t k = 0; k < M::inputs; ++k)
+                n.affine = n.affine && (k == M::open_input || depends[k] < dependence::current);
+        }
+        return n;
+    }
+};
+template <class Function>
+std::string norm_formula(std::span<const std::string> operands) {
+    if constexpr (requires { Function::name; })
+        return std::string(Function::name) + "(" + operands[0] + ")";
+    else
+        return "norm(" + operands[0] + ")";
+}
+template <class Function, auto Name, class E>
+struct description<norm_node<Function, Name, E>> {
+    static consteval node make() {
+        return {.what = kind::norm,
+                .name = Name.c_str(),
+                .weight = start::constant<1>::value,
+                .bias = start::constant<0>::value,
+                .has_bias = Function::has_bias,
+                .formula = &norm_formula<Function>,
+                .declare = &declare_norm};
+    }
+};
+template <class E, class Times>
+struct description<repeat_node<E, Times>> {
+    static std::string formula(std::span<const std::string> a) {
+        return "repeat(" + a[0] + ", " + form<Times>::make().text() + ")";
+    }
+    static consteval node make() { return {.what = kind::repeat, .formula = &formula}; }
+};
+template <class E, class Width>
+struct description<sum_parts_node<E, Width>> {
+    static std::string formula(std::span<const std::string> a) {
+        return "sum_parts(" + a[0] + ", " + form<Width>::make().text() + ")";
+    }
+    static consteval node make() { return {.what = kind::sum_parts, .formula = &formula}; }
+};
+template <class E>
+struct description<l2_normalise_node<E>> {
+    static consteval node make() { return {.what = kind::l2_normalise}; }
+};
+template <class M, class... Maps>
+struct description<prepared_node<mixer_node<M, Maps...>>> {
+    static_assert(std::tuple_size_v<decltype(M::raw_sizes(index()))> == sizeof...(Maps),
+                  "mixer_node<M, Maps...>: M::raw_sizes(D) must have one number for each of the maps");
+    /// Whole cache lines: registers that lie across two of them are slow to load, and every mix loads these rows.
+    static index width(const dims& d) {
+        constexpr index line = 16;
+        return (M::size(d.d_inner) + line - 1) / line * line;
+    }
+    static void check(const node_sizes& of, std::span<const index> got) {
+        if constexpr (requires { M::check(of.size.d_inner); }) M::check(of.size.d_inner);
+        const auto expected = M::raw_sizes(of.size.d_inner);
+        for (std::size_t k = 0; k < got.size(); ++k)
+            require(got[k] == expected[k], "mixer", [&] {
+                return "map " + std::to_string(k) + " must have width " + std::to_string(expected[k]) + ", got " +
+                       std::to_string(got[k]);
+            });
+    }
+    static consteval node make() {
+        node n{.what = kind::mixer, .width = {.of = &width}, .name = "mixer", .check = &check};
+        if constexpr (requires { M::name; }) n.name = M::name;
+        if constexpr (compact_mixer<M>) n.rank = M::rank;
+        return n;
+    }
+};
+template <class Q, class V, class W>
+struct description<mix_node<Q, V, W>> {
+    static consteval node make() { return {.what = kind::mix}; }
+};
+template <class F>
+struct description<fixed_point_node<F>> {
+    static consteval node make() { return {.what = kind::fixed_point}; }
+};
+
+}  // namespace detail
+
+}  // namespace fprnn::graph
