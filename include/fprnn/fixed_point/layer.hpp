@@ -45,7 +45,9 @@ public:
     fprnn::solver solver{};
     std::optional<fprnn::stop> stop{};  ///< left out: the schedule's tolerance and ell_max
 
-    explicit layer(Root, chunked s = {}, fprnn::adjoint a = implicit{}) : schedule(s), adjoint(a) { (void)how(); }
+    explicit layer(Root, chunked s = {}, fprnn::adjoint a = implicit{}) : schedule(s), adjoint(std::move(a)) {
+        (void)how();
+    }
     layer(Root, const method& m) : schedule(m.schedule), adjoint(m.adjoint), solver(m.solver), stop(m.stop) {
         (void)how();
     }

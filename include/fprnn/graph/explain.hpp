@@ -41,7 +41,7 @@ inline std::string equation(const view& g, slot s) {
         case kind::elementwise: return n.formula(a);
         case kind::scan: return "scan(" + listed(a) + ")";
         case kind::selective_scan: return named + "selective_scan(" + listed(a) + ")";
-        case kind::recurrence: return named + n.formula(a);
+        case kind::recurrence:
         case kind::norm: return named + n.formula(a);
         case kind::repeat:
         case kind::sum_parts: return n.formula(a);
