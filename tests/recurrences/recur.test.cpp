@@ -35,8 +35,7 @@ double distance(const tensor<double>& a, const tensor<double>& b) {
 }
 bool same_bits(const tensor<double>& a, const tensor<double>& b) {
     return a.shape() == b.shape() &&
-           (a.size() == 0 ||
-            std::memcmp(a.data(), b.data(), sizeof(double) * static_cast<std::size_t>(a.size())) == 0);
+           (a.size() == 0 || std::memcmp(a.data(), b.data(), sizeof(double) * static_cast<std::size_t>(a.size())) == 0);
 }
 
 struct delta_rule {
