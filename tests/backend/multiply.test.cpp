@@ -173,6 +173,35 @@ TEST_CASE_TEMPLATE("multiply: in tiles of 16 rows a row's bits do not depend on 
         }
 }
 
+TEST_CASE_TEMPLATE("multiply: a row has the bits that it has in a tile, however few rows there are", T, float, double) {
+    for (index k : {1, 3, 17, 64, 300})
+        for (index n : {1, 2, 5, 64}) {
+            const auto x = random<T>({16, k}, 1), w = random<T>({n, k}, 2), y_bar = random<T>({16, n}, 3);
+            const block<T> packed_w(n, k, 2);
+            const auto there = packed<eigen>(packed_w, false);
+            const auto products = [&](index rows) {
+                std::array<tensor<T>, 3> all{tensor<T>({rows, n}), tensor<T>({rows, k}), tensor<T>({rows, n})};
+                const matrix<const T> some{x.data(), rows, k, k};
+                eigen::multiply(matrix<T>{all[0].data(), rows, n, n}, some, matrix<const T>{w.data(), n, k, k}, true);
+                eigen::multiply_back(matrix<T>{all[1].data(), rows, k, k}, matrix<const T>{y_bar.data(), rows, n, n},
+                                     matrix<const T>{w.data(), n, k, k}, true);
+                const auto columns = packed_rows<eigen>(some);
+                eigen::multiply_packed(matrix<T>{all[2].data(), rows, n, n}, {some, columns.data()},
+                                       {packed_w.read(), there.data()}, true);
+                return all;
+            };
+            const auto tile = products(16);
+            for (index rows = 1; rows < 16; ++rows) {
+                const auto few = products(rows);
+                CAPTURE(k);
+                CAPTURE(n);
+                CAPTURE(rows);
+                for (std::size_t i = 0; i < few.size(); ++i)
+                    CHECK(checks::same_bits(few[i].data(), tile[i].data(), few[i].size()));
+            }
+        }
+}
+
 TEST_CASE_TEMPLATE("multiply: with packed weights a row's bits do not depend on its place or its neighbours", T, float,
                    double) {
     for (index k : {1, 3, 17, 64, 300})

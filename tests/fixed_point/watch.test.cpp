@@ -36,7 +36,7 @@ void check_same(const tensor<float>& from, const std::vector<tensor<float>>& to,
     const auto ell_max = static_cast<int>(to.size());
     chunk whole(from, tolerance, ell_max), parts(from, tolerance, ell_max);
     std::vector<float> memory(static_cast<std::size_t>(engine::token_steps<float>::size(sequences, tokens)), NAN);
-    const engine::token_steps<float> steps(memory.data(), sequences, tokens);
+    const engine::token_steps<float> steps(memory.data(), sequences, tokens, sequences);
     for (const tensor<float>& next : to) {
         for (index s = 0; s < sequences; ++s)
             body::advance<float>{channels, tokens, stride, next.data(), whole.from.data(), arrives, whole.watches()}

@@ -184,8 +184,8 @@ TEST_CASE_TEMPLATE("selective_scan: opening and closing tokens is scanning them,
         CHECK(checks::ulps(y_later, y) <= 4);
         CHECK(checks::ulps(H_later, H) <= 4);
         const auto advance = [&](const double* from, double* to) {
-            fprnn::kernel::selective_scan_advance<Team, double>({5, 3, D, D, 3}, A.data(), a.delta.data(), a.b.data(),
-                                                                a.u.data(), from, to);
+            fprnn::kernel::selective_scan_advance<Team, double>({5, 3, D, D, 3}, D, A.data(), a.delta.data(),
+                                                                a.b.data(), a.u.data(), from, to);
         };
         auto in_place = a.H, elsewhere = tensor<double>(a.H.shape());
         advance(in_place.data(), in_place.data());

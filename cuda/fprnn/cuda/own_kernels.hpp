@@ -22,7 +22,7 @@ template <class T>
 using rows_of_scan = body::recurrence_rows<selective_scan_recurrence, T>;
 template <class T, class... Rows>
 bool is_dense(index n, const rows_of_scan<T>& rows, const Rows&... of_channels) {
-    const auto& [N, D] = rows.of;
+    const index N = rows.of.states, D = rows.of.channels;
     return rows.x[0].stride == D && ((of_channels.stride == D) && ...) && rows.x[1].stride == N &&
            rows.x[2].stride == N && rows.tile == n;
 }
@@ -48,7 +48,7 @@ bool rows_are_dense(index channels, const kernel::chain_of_scan<F, T, From...>& 
 template <class T, class Step, class Behind>
 bool start_scan(const device& d, index n, const body::recur<selective_scan_recurrence, T>& scan, const Step& before,
                 const Behind& behind) {
-    const auto& [N, D] = scan.rows.of;
+    const index N = scan.rows.of.states, D = scan.rows.of.channels;
     const auto& u = scan.rows.x[3];
     if (!is_dense(n, scan.rows, u, scan.y) || scan.from.stride != N * D || scan.to.stride != N * D ||
         N > max_states<T> || !rows_are_dense(D, before) || !rows_are_dense(D, behind))
@@ -88,7 +88,7 @@ bool bars_are_dense(index channels, const kernel::chain_of_scan_back<F, T, Store
 template <class T, class Behind>
 bool start_back_input(const device& d, index n, const body::recur_back_input<selective_scan_recurrence, T>& scan,
                       const Behind& behind) {
-    const auto& [N, D] = scan.rows.of;
+    const index N = scan.rows.of.states, D = scan.rows.of.channels;
     if (!is_dense(n, scan.rows, scan.y_bar, scan.u_bar) || scan.S_bar.stride != N * D || N > max_states<T> ||
         !bars_are_dense(D, behind))
         return false;
@@ -111,7 +111,7 @@ bool start_kernel(const device& d, index n, const body::selective_scan_back_inpu
 template <class T, class Step, class Behind>
 bool start_back(const device& d, index n, const body::recur_back<selective_scan_recurrence, T>& scan,
                 const Step& before, const Behind& behind) {
-    const auto& [N, D] = scan.rows.of;
+    const index N = scan.rows.of.states, D = scan.rows.of.channels;
     const auto& u = scan.rows.x[3];
     const auto& [delta_bar, b_bar, c_bar, u_bar] = scan.x_bar.values;
     const auto fits = [](const strided<T>& bar, index width) { return !bar.data || bar.stride == width; };
@@ -153,8 +153,8 @@ inline bool is_worth_cutting(const device& d, index tokens, index channels) {
 }
 template <class T>
 bool start_kernel(const device& d, const body::scan<T>& scan) {
-    const auto& [tokens, channels, lambda, u, before, h] = scan;
-    if (!is_worth_cutting(d, tokens, channels)) return false;
+    const auto& [tokens, channels, stride, lambda, u, before, h] = scan;
+    if (stride != channels || !is_worth_cutting(d, tokens, channels)) return false;
     scan_launch(d, "scan", {1, tokens, channels},
                 scan_recurrence<T, T>{{tokens, channels, false}, lambda, u, before, h, nullptr});
     return true;

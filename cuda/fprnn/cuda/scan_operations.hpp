@@ -14,7 +14,7 @@ namespace fprnn::body {
 
 template <class T>
 FPRNN_BOTH kernel::selective_scan_shape shape_of(const recurrence_rows<selective_scan_recurrence, T>& rows) {
-    const auto& [states, channels] = rows.of;
+    const index states = rows.of.states, channels = rows.of.channels;
     return {rows.tokens, states, channels, rows.tile * channels, rows.tile * states};
 }
 

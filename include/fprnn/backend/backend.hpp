@@ -152,8 +152,9 @@ struct sequences_as {};
 
 /// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on
 /// the number of threads nor on the other sequences of the batch, because every product has the same number of rows and
-/// every tile is processed in one fixed order. A machine that has `rows_of_product` says that the rows of smaller products have the same
-/// bits, if their number is a multiple of it: a small batch then has small tiles. A machine without `tile` takes a whole batch at a time.
+/// every tile is processed in one fixed order. A machine with `products_are_by_row` says that a row of a smaller
+/// product has the same bits: a small batch then has a small tile. A machine without `tile` takes a whole batch at a time.
+/// Where a batch is one tile, threads share its rows and channels on the way forward, in pieces that change no bit.
 ///
 /// Tiles, on the threads of the host:
 ///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))

@@ -21,11 +21,10 @@ static_assert(sizeof(Eigen::Index) >= sizeof(index),
 /// as zero (flush_denormals).
 class eigen : public host_backend<eigen> {
 public:
-    /// Sequences worked on together. A multiple of the columns that Eigen's product kernel takes at once (4), so that all
-    /// of them go the same way through it.
+    /// Sequences worked on together.
     static constexpr index tile = 16;
-    /// A multiple of so many rows has the bits that they have in a tile.
-    static constexpr index rows_of_product = 4;
+    /// A product's rows have the bits that they have in a tile: all of them go the same way through Eigen's kernel.
+    static constexpr bool products_are_by_row = true;
 
     template <class T>
     using team = std::conditional_t<std::is_floating_point_v<T>, pack_team<T>, serial_team<T>>;
@@ -58,7 +57,7 @@ public:
 
     template <class T>
     static index packed_size(index n, index k) {
-        return n * k;
+        return packed_product<T, Eigen::RowMajor>::whole_columns(n) * k;
     }
     template <class T>
     static void pack(matrix<const T> w, T* packed);
@@ -127,8 +126,10 @@ private:
         const index m = c.rows(), n = c.cols(), k = a.cols();
         using blocks = block_product<T, A::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor,
                                      B::IsRowMajor ? Eigen::RowMajor : Eigen::ColMajor>;
+        constexpr bool columns_are_rows =
+            !B::IsRowMajor;  // of the tile, which have the same bits however many there are
         // Not a * b, with which a small program would compile all of Eigen's products, a tenth of its time.
-        if (n == 1 || k < 1) {
+        if ((n == 1 && !columns_are_rows) || k < 1) {
             if (overwrite) blocks::clear(c.data(), c.outerStride(), m, n);
             if (k > 0) c.col(0).noalias() += a * b.col(0);
             return;
@@ -144,8 +145,14 @@ private:
                     const index columns = std::min(blocks::columns, n - column);
                     T* to = &c.coeffRef(row, column);
                     if (overwrite && at == 0) blocks::clear(to, c.outerStride(), rows, columns);
-                    blocks::pack_columns(&b.coeffRef(at, column), b.outerStride(), depth, columns, packed_columns);
-                    blocks::add(packed, packed_columns, rows, depth, columns, to, c.outerStride());
+                    const T* from = &b.coeffRef(at, column);
+                    if constexpr (columns_are_rows) {
+                        blocks::pack_columns_of_four(from, b.outerStride(), depth, columns, packed_columns);
+                        blocks::add_of_four(packed, packed_columns, rows, depth, columns, to, c.outerStride());
+                    } else {
+                        blocks::pack_columns(from, b.outerStride(), depth, columns, packed_columns);
+                        blocks::add(packed, packed_columns, rows, depth, columns, to, c.outerStride());
+                    }
                 }
             }
     }

@@ -28,8 +28,8 @@ struct host_backend {
 
     static constexpr index workers(index) { return 1; }
     template <class T, class Body>
-    static void rows(index n, const Body& body) {
-        for (index i = 0; i < n; ++i) body.template row<typename Backend::template team<T>>(i, 0);
+    static void rows(index n, const Body& body, int worker = 0) {
+        for (index i = 0; i < n; ++i) body.template row<typename Backend::template team<T>>(i, worker);
     }
     template <class T, class Body>
     static void row(const Body& body) {

@@ -45,6 +45,35 @@ public:
         Eigen::internal::gebp_kernel<T, T, index_type, result, traits::mr, traits::nr, false, false> multiply;
         multiply(result(c, stride), packed_a, packed_b, m, k, n, T(1));
     }
+    /// C [m,n] of at most three columns and four of B: columns of every product go the same way through the kernel, which has another for
+    /// what remains of four.
+    static void add_remaining(const T* packed_a, const T* packed_b, index m, index k, index n, T* c, index stride) {
+        alignas(64) T four[static_cast<std::size_t>(4 * rows)];
+        for (index first = 0; first < m; first += rows) {
+            const index some = std::min(rows, m - first);
+            for (index j = 0; j < 4; ++j)
+                for (index i = 0; i < some; ++i) four[j * some + i] = j < n ? c[j * stride + first + i] : T(0);
+            add(packed_a + first * k, packed_b, some, k, 4, four, some);
+            for (index j = 0; j < n; ++j) std::copy_n(four + j * some, some, c + j * stride + first);
+        }
+    }
+    /// B [k,n], at most `depth` and `columns`, to `packed` with columns of zeros up to a multiple of four.
+    static void pack_columns_of_four(const T* b, index stride, index k, index n,
+                                     T* packed) requires(OrderB == Eigen::ColMajor) {
+        const index whole = n / 4 * 4, rest = n - whole;
+        if (whole > 0) pack_columns(b, stride, k, whole, packed);
+        if (rest == 0) return;
+        alignas(64) T four[static_cast<std::size_t>(4 * depth)];
+        for (index j = 0; j < rest; ++j) std::copy_n(b + (whole + j) * stride, k, four + j * k);
+        std::fill(four + rest * k, four + 4 * k, T(0));
+        pack_columns(four, k, k, 4, packed + whole * k);
+    }
+    /// C [m,n] += A B of what pack_columns_of_four has packed.
+    static void add_of_four(const T* packed_a, const T* packed_b, index m, index k, index n, T* c, index stride) {
+        const index whole = n / 4 * 4;
+        if (whole > 0) add(packed_a, packed_b, m, k, whole, c, stride);
+        if (whole < n) add_remaining(packed_a, packed_b + whole * k, m, k, n - whole, c + whole * stride, stride);
+    }
     /// C [m,n] = 0. GCC makes a call of memset of every loop that it sees through, a call for each short column.
     static void clear(T* c, index stride, index m, index n) {
         auto zero = fprnn::pack<T>(T(0)).p;
@@ -68,15 +97,18 @@ public:
             blocks::pack(Order == Eigen::RowMajor ? a + at : a + at * stride, stride, m,
                          std::min(blocks::depth, k - at), packed + m * at);
     }
-    /// B [k,n], n at most block_product::columns, to `packed`, k n numbers.
+    /// B [k,n], n at most block_product::columns, to `packed`, k whole_columns(n) numbers.
     static void pack_columns(const T* b, index stride, index k, index n, T* packed) {
         for (index at = 0; at < k; at += blocks::depth)
-            blocks::pack_columns(b + at, stride, std::min(blocks::depth, k - at), n, packed + n * at);
+            blocks::pack_columns_of_four(b + at, stride, std::min(blocks::depth, k - at), n,
+                                         packed + whole_columns(n) * at);
     }
+    static constexpr index whole_columns(index n) { return (n + 3) / 4 * 4; }
     /// C [m,n], in columns.
     static void add(const T* packed_a, const T* packed_b, index m, index k, index n, T* c, index stride) {
         for (index at = 0; at < k; at += blocks::depth)
-            blocks::add(packed_a + m * at, packed_b + n * at, m, std::min(blocks::depth, k - at), n, c, stride);
+            blocks::add_of_four(packed_a + m * at, packed_b + whole_columns(n) * at, m, std::min(blocks::depth, k - at),
+                                n, c, stride);
     }
 };
 

@@ -3,6 +3,7 @@
 #include <fprnn/core/tensor.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <mutex>
 #include <utility>
 #include <vector>
@@ -56,7 +57,11 @@ public:
     /// A buffer of at least n numbers, not initialised, given back at the end of its life.
     class lease {
     public:
-        lease(scratch_pool& pool, index n) : pool_(pool), memory_(pool.take(static_cast<std::size_t>(n))) {}
+        lease(scratch_pool& pool, index n) : pool_(pool), memory_(pool.take(static_cast<std::size_t>(n))) {
+#ifndef NDEBUG  // nothing may depend on what was there
+            std::fill_n(memory_.data(), memory_.size(), std::numeric_limits<T>::quiet_NaN());
+#endif
+        }
         ~lease() { pool_.give(std::move(memory_)); }
         lease(const lease&) = delete;
         lease& operator=(const lease&) = delete;

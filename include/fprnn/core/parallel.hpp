@@ -80,8 +80,11 @@ public:
         wake_.notify_all();
         work.run();
         {
-            std::unique_lock lock(mutex_);
+            std::lock_guard lock(mutex_);
             current_ = nullptr;
+        }
+        if (!soon([&] { return running_ == 0; })) {
+            std::unique_lock lock(mutex_);
             idle_.wait(lock, [&] { return running_ == 0; });
         }
         if (work.failure) std::rethrow_exception(work.failure);
@@ -153,17 +156,38 @@ private:
 
     void serve(const std::stop_token& stop) {
         std::uint64_t seen = 0;
+        const auto is_next = [&] { return generation_ != seen; };
         std::unique_lock lock(mutex_);
-        while (wake_.wait(lock, stop, [&] { return generation_ != seen; })) {
+        while (wake_.wait(lock, stop, is_next)) {
             seen = generation_;
-            loop* work = current_;
-            if (!work) continue;
-            ++running_;
+            if (loop* work = current_) {
+                ++running_;
+                lock.unlock();
+                work->run();
+                lock.lock();
+                if (--running_ == 0) idle_.notify_one();
+            }
             lock.unlock();
-            work->run();
+            (void)soon(is_next);  // loops that follow each other closely find their threads awake
             lock.lock();
-            if (--running_ == 0) idle_.notify_one();
         }
+    }
+    static void pause() {
+#if defined(__x86_64__) || defined(__i386__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        asm volatile("yield");
+#endif
+    }
+    /// Waits for a short time, in which a thread is not put to sleep, until `condition` holds; says whether it does.
+    template <class Condition>
+    static bool soon(const Condition& condition) {
+        constexpr int turns = 400;
+        for (int i = 0; i < turns; ++i) {
+            if (condition()) return true;
+            pause();
+        }
+        return condition();
     }
 
     static inline thread_local bool inside = false;  ///< of a loop of any pool
@@ -180,8 +204,8 @@ private:
     std::condition_variable_any wake_;
     std::condition_variable_any idle_;
     loop* current_ = nullptr;
-    std::uint64_t generation_ = 0;
-    int running_ = 0;
+    std::atomic<std::uint64_t> generation_ = 0;
+    std::atomic<int> running_ = 0;
     std::vector<std::jthread> workers_;
 };
 

@@ -56,6 +56,12 @@ workspace<T> begin_tile(frame<T, Backend>& f, const solving& how, const paramete
     return lay_out(f, how, scratch, kept);
 }
 
+/// A tile that is alone has all threads; loops inside of a loop have one.
+template <class Backend>
+int threads_of_a_tile(const Backend& backend, index tiles) {
+    return has_tiles<Backend> && tiles == 1 ? static_cast<int>(backend.threads()) : 1;
+}
+
 /// Tiles of a batch are summed in so many groups, each by one thread, so that any number of threads adds in one order.
 inline constexpr index gradient_groups = 8;
 
@@ -74,7 +80,7 @@ template <class T, class Backend>
 class side_by_side {
 public:
     struct tile {
-        std::unique_ptr<frame<T, Backend>> f;
+        std::unique_ptr<frame_of_tile<T, Backend>> f;
         workspace<T> e;
         index first, sequences;
     };
@@ -157,7 +163,8 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
     const index tile = tile_for(what, size, B), tiles = (B + tile - 1) / tile;
     const parameter_layout own = keep ? parameter_layout() : parameter_layout(what.nodes, size);
     const parameter_layout& layout = keep ? keep->layout : own;
-    const pass_of<T, Backend> forward_pass{what, backend, tile, size, tokens, pass::forward, how};
+    const pass_of<T, Backend> forward_pass{what,   backend,       tile, size,
+                                           tokens, pass::forward, how,  threads_of_a_tile(backend, tiles)};
     const auto sizes = measure_tile(forward_pass);
     if (keep) {
         keep->tiles = tiles;
@@ -182,7 +189,7 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
             using side_by_side = engine::side_by_side<T, Backend>;
             std::vector<typename side_by_side::tile> all;
             for (index i = 0; i < tiles; ++i) {
-                auto f = std::unique_ptr<frame<T, Backend>>(new frame<T, Backend>(forward_pass.make_frame()));
+                std::unique_ptr<frame_of_tile<T, Backend>> f(new frame_of_tile<T, Backend>(forward_pass.make_frame()));
                 const auto extra = begin(*f, i, i);
                 all.push_back({std::move(f), extra, i * tile, sequences_of(i)});
             }
@@ -215,7 +222,8 @@ void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, 
     using memory = typename Backend::template memory<T>;
     const index B = x.shape()[0], tokens = x.shape()[1], parameters = kept.layout.count;
     const index tile = tile_for(what, kept.size, B), tiles = (B + tile - 1) / tile;
-    const pass_of<T, Backend> backward_pass{what, backend, tile, kept.size, tokens, pass::backward, how};
+    const pass_of<T, Backend> backward_pass{what,   backend,        tile, kept.size,
+                                            tokens, pass::backward, how,  threads_of_a_tile(backend, tiles)};
     const auto sizes = measure_tile(backward_pass);
     constexpr bool one_tile = !has_tiles<Backend>;
     const index groups = std::min(gradient_groups, tiles);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 /// The fixed-point engine: one tile, chunk after chunk. It knows no expression, no operation and no mixer.
@@ -16,7 +17,24 @@ namespace fprnn::engine {
 /// Evaluates the nodes that depend on the previous iterate in the way `depends`, for n rows.
 template <class T, class Backend>
 void evaluate(frame<T, Backend>& f, dependence depends, index row, index n) {
-    for (const graph::slot s : f.plan.that_depend(depends)) f.plan.operations[s]->value(f, s, row, n);
+    const auto slots = f.plan.that_depend(depends);
+    if (!f.shares(n)) {
+        for (const graph::slot s : slots) f.plan.operations[s]->value(f, s, row, n);
+        return;
+    }
+    const auto is_by_row = [&](graph::slot s) { return f.plan.operations[s]->is_by_row && !f.graph[s].shared; };
+    for (auto first = slots.begin(); first != slots.end();) {
+        auto last = std::next(first);
+        if (is_by_row(*first)) last = std::find_if_not(last, slots.end(), is_by_row);
+        const auto some = [&](frame<T, Backend>& part, index r, index count) {
+            for (auto s = first; s != last; ++s) f.plan.operations[*s]->value(part, *s, r, count);
+        };
+        if (is_by_row(*first))
+            f.by_blocks(row, n, some);
+        else
+            some(f, row, n);
+        first = last;
+    }
 }
 
 template <class T, class Backend>
@@ -44,18 +62,21 @@ void begin_watches(frame<T, Backend>& f, index sequences, const iteration_rule& 
         f.each_row(sequences, body::begin_damped_watches<T>{rule, of});
 }
 
-/// Takes the step of a chunk's n rows from `from` to `to` and goes there (body::advance). A device has a team for each token.
+/// Whether tokens are measured one by one: a device has a team for each of them, and threads that share a tile share them.
+template <class T, class Backend>
+bool measures_tokens(const frame<T, Backend>& f) {
+    return !has_tiles<Backend> || f.threads > 1;
+}
+/// Takes the step of a chunk's n rows from `from` to `to` and goes there (body::advance).
 template <class T, class Backend>
 void advance(frame<T, Backend>& f, index sequences, index n, const T* to, T* from, bool arrives, const watches<T>& of) {
     const index D = f.iterate_width(), tokens = n / f.tile;
-    if constexpr (!has_tiles<Backend>) {
-        if (tokens > 1) {
-            const token_steps<T> steps(f.steps, f.tile, tokens);
-            f.each_row(n, body::measure_steps<T>{D, to, from, of, steps});
-            f.each_row(sequences, body::take_steps<T>{arrives, of, steps});
-            f.each_row(n, body::go_to_steps<T>{D, to, from, steps});
-            return;
-        }
+    if (tokens > 1 && measures_tokens(f)) {
+        const token_steps<T> steps(f.steps, f.tile, tokens, sequences);
+        f.each_token(n, body::measure_steps<T>{D, to, from, of, steps});
+        f.each_row(sequences, body::take_steps<T>{arrives, of, steps});
+        f.each_token(n, body::go_to_steps<T>{D, to, from, steps});
+        return;
     }
     f.each_row(sequences, body::advance<T>{D, tokens, f.tile * D, to, from, arrives, of});
 }

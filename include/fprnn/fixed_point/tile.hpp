@@ -31,12 +31,12 @@ struct pass_of {
     index tokens;
     pass phase;
     const solving& how;
+    int threads = 1;  ///< for each tile
 
-    frame<T, Backend> make_frame() const {
-        return {what,   on,
-                tile,   size,
-                tokens, std::min(how.schedule.length, std::max<index>(tokens, 1)),
-                phase,  phase != pass::forward && detail::evaluations_back(how.adjoint) > 1};
+    frame_of_tile<T, Backend> make_frame() const {
+        return frame_of_tile<T, Backend>(what, on, tile, size, tokens,
+                                         std::min(how.schedule.length, std::max<index>(tokens, 1)), phase,
+                                         phase != pass::forward && detail::evaluations_back(how.adjoint) > 1, threads);
     }
 };
 
@@ -54,14 +54,13 @@ workspace<T> lay_out(frame<T, Backend>& f, const solving& how, arena<T>& scratch
     }
     index packing = 0;
     for (graph::slot s = 0; s < g.size(); ++s) packing = std::max(packing, f.plan.operations[s]->packing_size(f, s));
-    f.packing = {scratch.take(packing), {packing}};
+    f.packing = {scratch.take(packing * f.threads), {packing * f.threads}};
     e.carry = scratch.take(f.tile * graph::carry_width(g, f.size));
     if (iterates) {
         e.counts = kept.take((f.tokens + f.chunk - 1) / f.chunk * f.tile);
         e.watches = {scratch.template take_room<watch<T>>(f.tile), scratch.take(f.tile),
                      scratch.template take_room<tally>(f.tile)};
-        if constexpr (!has_tiles<Backend>)
-            if (f.chunk > 1) f.steps = scratch.take(token_steps<T>::size(f.tile, f.chunk));
+        if (f.chunk > 1 && measures_tokens(f)) f.steps = scratch.take(token_steps<T>::size(f.tile, f.chunk));
     }
     if (f.phase == pass::forward) {
         if (!iterates) return e;

@@ -155,16 +155,17 @@ struct watches {
 /// The steps of a chunk's tokens, where each of them has a team: a device's sequences alone would leave most of it idle.
 template <class T>
 struct token_steps {
-    index tile, tokens;
+    index tile, tokens, sequences;
     T *relative, *absolute;  ///< [tile, tokens]; what is not finite has an infinite absolute step
     T* moves;                ///< [tile], δ where the sequence goes on, 0 where it stays
 
     static constexpr T infinite = std::numeric_limits<T>::infinity();
     /// Numbers that they take.
     static index size(index tile, index tokens) { return 2 * tile * tokens + tile; }
-    token_steps(T* memory, index tile_, index tokens_)
+    token_steps(T* memory, index tile_, index tokens_, index sequences_)
         : tile(tile_),
           tokens(tokens_),
+          sequences(sequences_),
           relative(memory),
           absolute(relative + tile * tokens),
           moves(absolute + tile * tokens) {}
@@ -254,7 +255,7 @@ struct measure_steps {
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
         const index s = r % steps.tile, at = s * steps.tokens + r / steps.tile;
-        if (!of.one[s].running()) return;
+        if (s >= steps.sequences || !of.one[s].running()) return;
         const auto step = engine::measure_step<Team>(to + r * channels, from + r * channels, channels, 0, 1);
         Team::once([&] {
             steps.relative[at] = step.relative;
@@ -297,7 +298,8 @@ struct go_to_steps {
 
     template <class Team>
     FPRNN_BOTH void row(index r, index) const {
-        const T delta = steps.moves[r % steps.tile];
+        const index s = r % steps.tile;
+        const T delta = s < steps.sequences ? steps.moves[s] : T(0);
         if (delta == T(0)) return;
         engine::go_to<Team>(channels, delta, to + r * channels, from + r * channels);
     }

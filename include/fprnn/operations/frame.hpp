@@ -8,8 +8,10 @@
 #include <array>
 #include <cstddef>
 #include <memory_resource>
+#include <mutex>
 #include <new>
 #include <optional>
+#include <span>
 #include <type_traits>
 #include <vector>
 
@@ -24,20 +26,24 @@ inline constexpr bool has_tiles = requires {
     Backend::tile;
 };
 
-/// The sequences of a frame for a batch of B: all of them where a backend has no tiles. On the host a tile's, and of a batch that is smaller a
-/// quarter's, half's or three quarters of a tile where no node has a number of channels with which registers would end in other places: so
-/// these tiles have the same bits.
+/// The sequences of a frame for a batch of B: all of them where a backend has no tiles. On the host a tile's, and as many as there are of a
+/// batch that is smaller, or so many more that no register ends in another place where the rows of a token are one row: so these tiles have
+/// the same bits.
 template <class T, class Backend>
 index tile_for(const plan<T, Backend>& what, const dims& size, index B) {
     if constexpr (!has_tiles<Backend>) {
         return B;
     } else {
         constexpr index most = Backend::tile;
-        if constexpr (requires { Backend::rows_of_product; }) {
-            constexpr index numbers_of_a_register = 16, step = Backend::rows_of_product;
-            index tile = (B + step - 1) / step * step;
-            for (const graph::node& n : what.nodes.nodes)
-                while (tile < most && !n.shared && tile * n.width.of(size) % numbers_of_a_register != 0) tile += step;
+        if constexpr (requires { requires Backend::products_are_by_row; }) {
+            constexpr index numbers_of_a_register = 16;
+            index tile = B;
+            for (const graph::node& n : what.nodes.nodes) {
+                const bool is_one_row = n.what == graph::kind::elementwise || n.what == graph::kind::scan ||
+                                        n.what == graph::kind::selective_scan || n.what == graph::kind::recurrence;
+                while (tile < most && is_one_row && !n.shared && tile * n.width.of(size) % numbers_of_a_register != 0)
+                    ++tile;
+            }
             return std::min(tile, most);
         }
         return most;
@@ -59,6 +65,9 @@ struct node_rows {
     alignas(std::max_align_t) std::array<std::byte, 112> own{};  ///< what its operation keeps
 };
 
+template <class T, class Backend>
+class frame_of_tile;
+
 /// One tile of sequences on its way through a graph. Rows are time-major, [T, tile, width]: row t·tile + q is token t
 /// of sequence q, so a chunk of tokens is one block of rows. Values and cotangents are in the backend's memory: what happens there is
 /// called through the frame, in bodies.
@@ -67,8 +76,8 @@ class frame {
 public:
     using slot = graph::slot;
 
-    frame(const fprnn::plan<T, Backend>& plan_, Backend& backend, index tile_, const dims& size_, index tokens_,
-          index chunk_, pass phase_, bool unrolled_)
+    frame(const fprnn::plan<T, Backend>& plan_, std::span<node_rows<T>> nodes_, Backend& backend, index tile_,
+          const dims& size_, index tokens_, index chunk_, pass phase_, bool unrolled_, int threads_)
         : plan(plan_),
           graph(plan.nodes),
           on(backend),
@@ -78,14 +87,14 @@ public:
           chunk(chunk_),
           phase(phase_),
           unrolled(unrolled_),
-          nodes(graph.size(), &memory_of_nodes_) {
+          threads(threads_),
+          nodes(nodes_) {
         for (slot s = 0; s < graph.size(); ++s) {
             nodes[s].width = graph[s].width.of(size);
             nodes[s].stride = graph[s].shared ? 0 : nodes[s].width;
             nodes[s].bars_of_chunk = graph.is_iterated(s) && !plan.operations[s]->keeps_cotangents;
         }
     }
-    frame(const frame&) = delete;
     frame& operator=(const frame&) = delete;
 
     const fprnn::plan<T, Backend>& plan;
@@ -99,23 +108,68 @@ public:
     index bar_row = 0;  ///< backward: where the cotangents begin that are kept for the chunk at hand alone
     pass phase;
     const bool unrolled;  ///< backward goes through several iterations, one by one
+    const int threads;    ///< that may work on this tile side by side; 1 where there are tiles enough
+    int worker = 0;       ///< which of them does, in by_blocks
     const T* parameters = nullptr;
     T* gradient = nullptr;
     view<T> packing{};   ///< memory of the matrix products
     T* steps = nullptr;  ///< of a chunk's tokens, without tiles
     work_counters work;
-
-private:
-    std::array<std::byte, 12288> room_;  // of 40 nodes; others come from the heap
-    std::pmr::monotonic_buffer_resource memory_of_nodes_{room_.data(), room_.size()};
-
-public:
-    std::pmr::vector<node_rows<T>> nodes;
+    const std::span<node_rows<T>> nodes;
 
     /// body.row<Team>(i, worker) for i in [0,n), a team a row.
     template <class Body>
     void each_row(index n, const Body& body) const {
-        on.template rows<T>(n, body);
+        if constexpr (has_tiles<Backend>)
+            on.template rows<T>(n, body, worker);
+        else
+            on.template rows<T>(n, body);
+    }
+    /// The same of rows of tokens, which add to nothing that they have in common.
+    template <class Body>
+    void each_token(index n, const Body& body) {
+        if constexpr (has_tiles<Backend>)
+            by_blocks(0, n, [&](frame&, index first, index count) {
+                using team = typename Backend::template team<T>;
+                for (index i = first; i < first + count; ++i) body.template row<team>(i, 0);
+            });
+        else
+            each_row(n, body);
+    }
+    /// Whether n rows are worth more than one thread.
+    bool shares(index n) const { return threads > 1 && n >= 2 * rows_of_block(); }
+    /// Calls what(part, row, n) for blocks of the n rows from `row`: where threads share the tile, side by side, each with a part of the
+    /// frame's scratch. Products and bodies of the blocks have the bits that they have together.
+    template <class What>
+    void by_blocks(index row, index n, const What& what) {
+        if (!shares(n)) return what(*this, row, n);
+        const index block = rows_of_block();
+        std::mutex mutex;
+        on.for_each((n + block - 1) / block, [&](index i, index thread) {
+            frame part = *this;
+            part.worker = static_cast<int>(thread);
+            part.packing = {packing.data() + thread * packing.size() / threads, {packing.size() / threads}};
+            part.work = {};
+            what(part, row + i * block, std::min(block, n - i * block));
+            const std::lock_guard lock(mutex);
+            work.add_block(part.work, i == 0);
+        });
+    }
+    /// Calls what(q) for n sequences that have so many numbers.
+    template <class What>
+    void by_sequences(index numbers, index n, const What& what) const {
+        if (n * numbers >= numbers_of_block) return on.for_each(n, what);
+        for (index q = 0; q < n; ++q) what(q);
+    }
+    /// Calls what(first, count) for parts of a row of so many channels, which know nothing of each other, and for `tokens` of them.
+    template <class What>
+    void by_channels(index tokens_, index channels, const What& what) const {
+        constexpr index line = 16;
+        const index parts = std::min<index>(threads, channels / line);
+        if (parts < 2 || tokens_ * channels < numbers_of_block) return what(0, channels);
+        const index count = (channels / line + parts - 1) / parts * line;
+        on.for_each((channels + count - 1) / count,
+                    [&](index i) { what(i * count, std::min(count, channels - i * count)); });
     }
     /// body.row<Team>(0, 0) of one long row, whose channels all teams share.
     template <class Body>
@@ -126,7 +180,7 @@ public:
     auto sums(index n, index width_, T* to) const { return typename Backend::template row_sums<T>(on, n, width_, to); }
     /// `numbers` of scratch for every row that a team works on while others work on theirs.
     strided<T> take_per_worker(arena<T>& scratch, index numbers, index n) const {
-        return {scratch.take(on.workers(n) * numbers), numbers};
+        return {scratch.take((has_tiles<Backend> ? threads : on.workers(n)) * numbers), numbers};
     }
 
     index rows() const { return tokens * tile; }
@@ -172,6 +226,37 @@ public:
     matrix<T> bar_rows(slot s, index row, index n) const {
         return {bar_at(s, row), n, nodes[s].width, nodes[s].stride};
     }
+
+private:
+    static constexpr index numbers_of_block = 8192;
+
+    friend class frame_of_tile<T, Backend>;
+    frame(const frame&) = default;
+
+    /// So many that registers end where they end in all rows together.
+    index rows_of_block() const { return (numbers_of_block / size.d_inner + 16) / 16 * 16; }
+};
+
+namespace detail {
+template <class T>
+struct memory_of_nodes {
+    std::array<std::byte, 12288> room;  // of 40 nodes; others come from the heap
+    std::pmr::monotonic_buffer_resource resource{room.data(), room.size()};
+    std::pmr::vector<node_rows<T>> nodes;
+
+    explicit memory_of_nodes(std::size_t n) : nodes(n, &resource) {}
+};
+}  // namespace detail
+
+/// A frame with what its nodes have.
+template <class T, class Backend>
+class frame_of_tile : detail::memory_of_nodes<T>, public frame<T, Backend> {
+public:
+    template <class... Rest>
+    explicit frame_of_tile(const fprnn::plan<T, Backend>& what, Rest&&... rest)
+        : detail::memory_of_nodes<T>(what.nodes.size()),
+          frame<T, Backend>(what, detail::memory_of_nodes<T>::nodes, rest...) {}
+    frame_of_tile(const frame_of_tile&) = delete;
 };
 
 /// Where n rows from `row` add to the cotangents of operand s: `into`, and then finish(). Nowhere where s depends on less than the pass

@@ -23,6 +23,8 @@ struct operation_on {
     static constexpr bool keeps_values = false;
     /// hoist_back or end_back read the cotangents of all rows.
     static constexpr bool keeps_cotangents = false;
+    /// Values of a row are made of its own operands, so that blocks of rows may be evaluated side by side.
+    static constexpr bool is_by_row = true;
 
     /// Lays out the node's own memory: `kept` survives until the backward pass.
     void lay_out(frame&, slot /*s*/, arena<T>& /*scratch*/, arena<T>& /*kept*/) const {}
@@ -67,9 +69,10 @@ struct operation {
     using frame = fprnn::frame<T, Backend>;
     using slot = graph::slot;
 
-    bool keeps_values, keeps_cotangents;
+    bool keeps_values, keeps_cotangents, is_by_row;
 
-    constexpr operation(bool values, bool cotangents) : keeps_values(values), keeps_cotangents(cotangents) {}
+    constexpr operation(bool values, bool cotangents, bool by_row)
+        : keeps_values(values), keeps_cotangents(cotangents), is_by_row(by_row) {}
     virtual void lay_out(frame&, slot s, arena<T>& scratch, arena<T>& kept) const = 0;
     virtual index packing_size(const frame&, slot s) const = 0;
     virtual void begin(frame&, slot s, const T* carry) const = 0;
@@ -98,7 +101,7 @@ struct operation_object final : operation<T, Backend> {
     using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
 
     constexpr explicit operation_object(Op o = {})
-        : operation<T, Backend>(Op::keeps_values, Op::keeps_cotangents), op(o) {}
+        : operation<T, Backend>(Op::keeps_values, Op::keeps_cotangents, Op::is_by_row), op(o) {}
 
     void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
         op.lay_out(f, s, scratch, kept);

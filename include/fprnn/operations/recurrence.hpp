@@ -33,7 +33,7 @@ struct recur : operation_on<T, Backend> {
         bool awaited = false;  ///< the input of the token before has not been added to `state`
     };
 
-    static constexpr bool keeps_values = true;
+    static constexpr bool keeps_values = true, is_by_row = false;
 
     void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const {
         auto& m = f.template make<memory>(s);
@@ -176,7 +176,11 @@ struct recur : operation_on<T, Backend> {
     /// Whether values are those of opened tokens.
     static bool is_opened(const frame& f, slot s) { return can_open(f, s) && f.phase == pass::forward && f.span == 1; }
 
-    void run(frame& f, slot, index /*row*/, index n, const body::recur<M, T>& all) const { f.each_row(n, all); }
+    void run(frame& f, slot, index /*row*/, index n, const body::recur<M, T>& all) const {
+        if constexpr (has_tiles<Backend>)
+            if (f.threads > 1 && n * all.rows.tokens > 1) return run_on_threads(f, n, all);
+        f.each_row(n, all);
+    }
     void run_back_input(frame& f, slot, index /*row*/, index n, const body::recur_back_input<M, T>& all,
                         dependence) const {
         f.each_row(n, all);
@@ -191,6 +195,24 @@ private:
             return *this;
         else
             return static_cast<const Self&>(*this);
+    }
+    /// Sequences, or channels of a sequence, side by side.
+    static void run_on_threads(frame& f, index n, const body::recur<M, T>& all) {
+        using team = typename Backend::template team<T>;
+        const index numbers = all.rows.tokens * M::state(all.rows.of);
+        if constexpr (requires { M::part(all.rows.of, index(), index()); }) {
+            if (n < f.threads) {
+                const index D = M::value(all.rows.of);
+                for (index q = 0; q < n; ++q)
+                    f.by_channels(numbers / D, D, [&](index first, index count) {
+                        body::recur<M, T> some = all;
+                        some.rows.of = M::part(all.rows.of, first, count);
+                        some.template row<team>(q, 0);
+                    });
+                return;
+            }
+        }
+        f.by_sequences(numbers, n, [&](index q) { all.template row<team>(q, 0); });
     }
     static memory& own(frame& f, slot s) { return f.template own<memory>(s); }
     static typename M::sizes sizes(const frame& f, slot s) {

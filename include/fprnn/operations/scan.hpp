@@ -10,13 +10,13 @@ namespace body {
 /// All sequences side by side, as one row of channels.
 template <class T>
 struct scan {
-    index tokens, channels;
+    index tokens, channels, stride;
     const T *lambda, *u, *before;
     T* h;
 
     template <class Team>
     FPRNN_BOTH void row(index, index) const {
-        kernel::scan<Team, T>(tokens, channels, channels, lambda, u, before, h);
+        kernel::scan<Team, T>(tokens, channels, stride, lambda, u, before, h);
     }
 };
 
@@ -47,7 +47,7 @@ struct scan : operation_on<T, Backend> {
         T* trial = nullptr;    ///< [tile, D], the same inside the adjoint's iteration; its sum over unrolled ones
     };
 
-    static constexpr bool keeps_values = true;
+    static constexpr bool keeps_values = true, is_by_row = false;
 
     void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const {
         auto& m = f.template make<memory>(s);
@@ -74,8 +74,12 @@ struct scan : operation_on<T, Backend> {
     void value(frame& f, slot s, index row, index n) const {
         if (f.phase == pass::replay) return;
         const index tokens = tokens_of(f, s, n), D = n / tokens * f.width(s);
-        f.one_row(body::scan<T>{tokens, D, f.value_at(f.graph.operand(s, 0), row),
-                                f.value_at(f.graph.operand(s, 1), row), start(f, s, row), f.value_at(s, row)});
+        const T *lambda = f.value_at(f.graph.operand(s, 0), row), *u = f.value_at(f.graph.operand(s, 1), row),
+                *before = start(f, s, row);
+        f.by_channels(tokens, D, [&](index first, index count) {
+            f.one_row(
+                body::scan<T>{tokens, count, D, lambda + first, u + first, before + first, f.value_at(s, row) + first});
+        });
     }
     void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (f.graph[s].depends < reach) return;

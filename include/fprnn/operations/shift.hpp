@@ -8,6 +8,7 @@ namespace fprnn::operations {
 template <class T, class Backend>
 struct shift : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
+    static constexpr bool is_by_row = false;
 
     struct memory {
         T* before = nullptr;           ///< [tile, width], token −1: kept
@@ -54,6 +55,7 @@ struct shift : operation_on<T, Backend> {
 template <class T, class Backend>
 struct shift_of_iterate : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
+    static constexpr bool is_by_row = false;
 
     struct memory {
         T* before = nullptr;           ///< [tile, width], token −1: kept

@@ -18,6 +18,11 @@ struct work_counters {
         evaluations += o.evaluations;
         return *this;
     }
+    /// What a block of a call's rows did: all blocks are one product.
+    void add_block(const work_counters& o, bool is_first) {
+        if (is_first) matrix_products += o.matrix_products, hoisted_products += o.hoisted_products;
+        mixer_applications += o.mixer_applications;
+    }
     friend bool operator==(const work_counters&, const work_counters&) = default;
 };
 

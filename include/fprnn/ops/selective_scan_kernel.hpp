@@ -32,18 +32,19 @@ FPRNN_BOTH inline V decay_rate(V step) {
     return step * V(T(-1.44269504088896340736));
 }
 
-/// y_t of one token, from H_{t−1} = from to H_t = to, which may be the same memory.
+/// y_t of one token, from H_{t−1} = from to H_t = to, [N,width], which may be the same memory, of D of the channels.
 template <class Team, class T>
-FPRNN_BOTH void selective_scan_token(index N, index D, const T* A, const T* delta, const T* b, const T* c, const T* u,
-                                     const T* from, T* to, T* y) {
+FPRNN_BOTH void selective_scan_token(index N, index D, index width, const T* A, const T* delta, const T* b, const T* c,
+                                     const T* u, const T* from, T* to, T* y) {
     using math::exp2;
     Team::each(D, [&](auto lane) {
         using V = decltype(lane.load(u));
         const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
         V sum(T(0));
         for (index n = 0; n < N; ++n) {
-            const V h = exp2(lane.load(A + n * D) * rate) * lane.load(from + n * D) + V(b[n]) * input;
-            lane.store(to + n * D, h);
+            const index at = n * width;
+            const V h = exp2(lane.load(A + at) * rate) * lane.load(from + at) + V(b[n]) * input;
+            lane.store(to + at, h);
             sum += V(c[n]) * h;
         }
         lane.store(y, sum);
@@ -54,15 +55,15 @@ template <class Team, class T>
 FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c,
                                const T* u, T* H, T* y) {
     for (index t = 0; t < s.tokens; ++t) {
-        selective_scan_token<Team, T>(s.states, s.channels, A, delta, b, c, u, H, H, y);
+        selective_scan_token<Team, T>(s.states, s.channels, s.channels, A, delta, b, c, u, H, H, y);
         delta += s.stride, u += s.stride, y += s.stride, b += s.state_stride, c += s.state_stride;
     }
 }
 
-/// The states alone, of one token or more: from H_{−1} to H_{T−1}, which may be the same memory.
+/// The states alone, of one token or more: from H_{−1} to H_{T−1}, [N,width], which may be the same memory, of s.channels channels.
 template <class Team, class T>
-FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, const T* A, const T* delta, const T* b,
-                                       const T* u, const T* from, T* to) {
+FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, index width, const T* A, const T* delta,
+                                       const T* b, const T* u, const T* from, T* to) {
     using math::exp2;
     const index D = s.channels, N = s.states;
     for (index t = 0; t < s.tokens; ++t, delta += s.stride, u += s.stride, b += s.state_stride) {
@@ -71,7 +72,8 @@ FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, const T* A
             using V = decltype(lane.load(u));
             const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
             for (index n = 0; n < N; ++n)
-                lane.store(to + n * D, exp2(lane.load(A + n * D) * rate) * lane.load(H + n * D) + V(b[n]) * input);
+                lane.store(to + n * width,
+                           exp2(lane.load(A + n * width) * rate) * lane.load(H + n * width) + V(b[n]) * input);
         });
     }
 }
@@ -228,7 +230,8 @@ FPRNN_BOTH void selective_scan_back(const selective_scan_shape& s, const T* A, c
 
     const auto advance = [&](index t, index tokens, const T* from, T* to) {
         const selective_scan_shape part{tokens, s.states, s.channels, s.stride, s.state_stride};
-        selective_scan_advance<Team>(part, A, delta + t * s.stride, b + t * s.state_stride, u + t * s.stride, from, to);
+        selective_scan_advance<Team>(part, s.channels, A, delta + t * s.stride, b + t * s.state_stride,
+                                     u + t * s.stride, from, to);
     };
     if (s.tokens == 0) return;
     if (s.tokens == 1) {

@@ -36,6 +36,9 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 ///     M::prepare<Team>(of, raw, p)
 ///     M::prepare_back<Team>(of, p, p_bar, raw_bar)                     raw_bar += …
 ///
+/// One whose channels of y know nothing of each other may have M::part(of, first, count), the sizes of a step of these channels alone:
+/// threads then share the channels of one sequence.
+///
 /// One that is affine in an input as wide as y, M::open_input, may open a token, y = p + g ⊙ u: what is iterated is then two vectors,
 /// whatever the state is.
 ///

@@ -15,8 +15,10 @@ struct selective_scan_recurrence {
 
     struct sizes {
         index states, channels;
+        index first, count;  ///< the channels that step() is called for
     };
-    static sizes of(const std::array<index, inputs>& widths) { return {widths[1], widths[3]}; }
+    static sizes of(const std::array<index, inputs>& widths) { return {widths[1], widths[3], 0, widths[3]}; }
+    static sizes part(const sizes& s, index first, index count) { return {s.states, s.channels, first, count}; }
     FPRNN_BOTH static constexpr index state(const sizes& s) { return s.states * s.channels; }
     static constexpr index value(const sizes& s) { return s.channels; }
     FPRNN_BOTH static constexpr index scratch(const sizes& s) { return 2 * s.channels; }
@@ -36,10 +38,13 @@ struct selective_scan_recurrence {
     FPRNN_BOTH static void step(const sizes& s, const T* A, const small_array<const T*, inputs>& x, const T* from,
                                 T* to, T* y) {
         const auto& [delta, b, c, u] = x.values;
+        const index i = s.first;
         if (y)
-            kernel::selective_scan_token<Team, T>(s.states, s.channels, A, delta, b, c, u, from, to, y);
+            kernel::selective_scan_token<Team, T>(s.states, s.count, s.channels, A + i, delta + i, b, c, u + i,
+                                                  from + i, to + i, y + i);
         else
-            kernel::selective_scan_advance<Team, T>({1, s.states, s.channels, 0, 0}, A, delta, b, u, from, to);
+            kernel::selective_scan_advance<Team, T>({1, s.states, s.count, 0, 0}, s.channels, A + i, delta + i, b,
+                                                    u + i, from + i, to + i);
     }
     template <class Team, class T>
     FPRNN_BOTH static void back(const sizes& s, const T* A, const small_array<const T*, inputs>& x, const T* H,
