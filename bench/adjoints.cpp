@@ -95,9 +95,10 @@ void gradient(benchmark::State& state) {
     const auto& schedule = t.model.block.schedule;
     const fprnn::solver picard;
     const fprnn::engine::solving how{schedule, picard, fprnn::residual{schedule.tolerance}, w.how};
+    const fprnn::engine::tile_lengths all({}, t.tokens, fprnn::eigen::tile, 1, C, false);
     const auto measure = [&](fprnn::pass phase) {
-        return fprnn::engine::measure_tile(fprnn::engine::pass_of<float, fprnn::eigen>{
-            fprnn::plan_of<Block, float, fprnn::eigen>, t.backend, fprnn::eigen::tile, size, t.tokens, phase, how});
+        return fprnn::engine::measure_tiles(fprnn::engine::pass_of<float, fprnn::eigen>{
+            fprnn::plan_of<Block, float, fprnn::eigen>, t.backend, fprnn::eigen::tile, size, all, phase, how});
     };
     const index scratch = measure(fprnn::pass::backward).scratch;
     const index most = *std::max_element(t.how[0].iterations.begin(), t.how[0].iterations.end());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 /// A batch of sequences through a whole program, tile by tile on the backend's threads, there and back.
@@ -34,6 +35,7 @@ struct record {
     index tiles = 0;
     index kept_per_tile = 0;
     std::optional<typename Backend::template memory<T>> kept{};
+    std::vector<index> lengths{};  ///< of the sequences; none where all have all tokens
     /// Shared, because a solution outlives the tape.
     std::shared_ptr<convergence> adjoint_convergence = std::make_shared<convergence>();
     work_counters adjoint_work{};
@@ -75,6 +77,12 @@ inline double quantile(std::vector<double> residuals, double share) {
     return part > 0 ? (1 - part) * residuals[below] + part * residuals[below + 1] : residuals[below];
 }
 
+/// Whether a share of a batch, and not each sequence, says when its iterations end.
+template <class T, class Backend>
+bool are_side_by_side(const plan<T, Backend>& what, const solving& how) {
+    return has_tiles<Backend> && how.stop.is_of_a_batch() && what.has_fixed_point();
+}
+
 /// Tiles that are iterated side by side until a share of the batch has converged: one evaluation of all of them after the other.
 template <class T, class Backend>
 class side_by_side {
@@ -93,19 +101,19 @@ public:
         rule.ell_max = stop::most_iterations + 1;
         each([&](tile& t) {
             t.f->on.fill(n * t.f->iterate_width(), y(t, row), 0);
-            t.f->span = n / t.f->tile;
+            t.f->begin_chunk(row, n);
             begin_watches(*t.f, t.sequences, rule, t.e.watches);
             if (t.e.own.memory) t.f->on.fill(t.sequences * t.e.own.per_sequence, t.e.own.memory, 0);
         });
         for (int ell = 1;; ++ell) {
             each([&](tile& t) {
                 step(*t.f, row, n, ell == 1);
-                measure(*t.f, how_.stop, t.sequences, n, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
+                measure(*t.f, how_.stop, t.sequences, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
                         t.e.watches);
             });
             if (ends(ell)) break;
             each([&](tile& t) {
-                move(*t.f, how_.solver, t.e.own, t.sequences, n, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
+                move(*t.f, how_.solver, t.e.own, t.sequences, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
                      t.e.watches);
             });
         }
@@ -117,7 +125,8 @@ public:
                                                                                      : status::max_iterations);
             }
             for (const graph::slot s : t.f->plan.iterated) t.f->plan.operations[s]->close(*t.f, s, row, n);
-            t.f->each_row(t.sequences, body::report<T>{n / t.f->tile, t.e.watches, t.e.counts + row / t.f->chunk});
+            t.f->clear_behind(row, n, t.f->iterate_width(), t.f->value_at(t.f->graph.fixed_point, row));
+            report(*t.f, t.sequences, t.e.watches, t.e.counts + row / t.f->chunk);
         });
     }
 
@@ -140,6 +149,7 @@ private:
         bool any = false;
         for (const tile& t : tiles_)
             for (index q = 0; q < t.sequences; ++q) {
+                if (t.f->tokens_of_chunk(q) == 0) continue;
                 residuals.push_back(residual_of(t.e.watches.one[q]));
                 delta = std::max(delta, t.e.watches.one[q].delta());
                 any = any || t.e.watches.one[q].running();
@@ -155,23 +165,25 @@ private:
 };
 
 /// y* of x [B,T,d_in], neither B nor T zero: result.value [B,T,width], how it was found, and result.carry [B,carry_width], which enters as
-/// the carry in. Of `keep`, when it is given, layout and parameters are there.
+/// the carry in. Of `keep`, when it is given, layout, parameters and lengths are there.
 template <class T, class Backend, class X, class Result>
 void batch_forward(const plan<T, Backend>& what, const solving& how, const dims& size, const T* parameters,
-                   view<const X> x, Backend& backend, record<T, Backend>* keep, Result& result) {
+                   view<const X> x, std::span<const index> lengths, Backend& backend, record<T, Backend>* keep,
+                   Result& result) {
     const index B = x.shape()[0], tokens = x.shape()[1];
     const index tile = tile_for(what, size, B), tiles = (B + tile - 1) / tile;
     const parameter_layout own = keep ? parameter_layout() : parameter_layout(what.nodes, size);
     const parameter_layout& layout = keep ? keep->layout : own;
-    const pass_of<T, Backend> forward_pass{what,   backend,       tile, size,
-                                           tokens, pass::forward, how,  threads_of_a_tile(backend, tiles)};
-    const auto sizes = measure_tile(forward_pass);
+    const bool together = are_side_by_side(what, how);
+    const tile_lengths of_tiles(lengths, tokens, tile, tiles, how.schedule.length, together);
+    const pass_of<T, Backend> forward_pass{what,     backend,       tile, size,
+                                           of_tiles, pass::forward, how,  threads_of_a_tile(backend, tiles)};
+    const auto sizes = measure_tiles(forward_pass);
     if (keep) {
         keep->tiles = tiles;
         keep->kept_per_tile = sizes.kept;
         keep->kept.emplace(backend, tiles * sizes.kept);
     }
-    const bool together = has_tiles<Backend> && how.stop.is_of_a_batch() && what.has_fixed_point();
     // For all threads at once: what a loop asks for does not depend on how many of them join it.
     const index per_thread = sizes.scratch + (keep ? 0 : sizes.kept);
     const index memories = together ? tiles : std::min<index>(tiles, backend.threads());
@@ -189,7 +201,7 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
             using side_by_side = engine::side_by_side<T, Backend>;
             std::vector<typename side_by_side::tile> all;
             for (index i = 0; i < tiles; ++i) {
-                std::unique_ptr<frame_of_tile<T, Backend>> f(new frame_of_tile<T, Backend>(forward_pass.make_frame()));
+                std::unique_ptr<frame_of_tile<T, Backend>> f(new frame_of_tile<T, Backend>(forward_pass.make_frame(i)));
                 const auto extra = begin(*f, i, i);
                 all.push_back({std::move(f), extra, i * tile, sequences_of(i)});
             }
@@ -206,7 +218,7 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
     }
     std::mutex work_mutex;
     backend.for_each(tiles, [&](index i, index thread) {
-        auto f = forward_pass.make_frame();
+        auto f = forward_pass.make_frame(i);
         const auto extra = begin(f, i, thread);
         forward(f, extra, how, x, value, carry, result, i * tile, sequences_of(i));
         std::lock_guard lock(work_mutex);
@@ -222,9 +234,10 @@ void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, 
     using memory = typename Backend::template memory<T>;
     const index B = x.shape()[0], tokens = x.shape()[1], parameters = kept.layout.count;
     const index tile = tile_for(what, kept.size, B), tiles = (B + tile - 1) / tile;
-    const pass_of<T, Backend> backward_pass{what,   backend,        tile, kept.size,
-                                            tokens, pass::backward, how,  threads_of_a_tile(backend, tiles)};
-    const auto sizes = measure_tile(backward_pass);
+    const tile_lengths of_tiles(kept.lengths, tokens, tile, tiles, how.schedule.length, are_side_by_side(what, how));
+    const pass_of<T, Backend> backward_pass{what,     backend,        tile, kept.size,
+                                            of_tiles, pass::backward, how,  threads_of_a_tile(backend, tiles)};
+    const auto sizes = measure_tiles(backward_pass);
     constexpr bool one_tile = !has_tiles<Backend>;
     const index groups = std::min(gradient_groups, tiles);
     memory partial(backend, groups * parameters);
@@ -237,7 +250,7 @@ void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, 
         backend.fill(parameters, group_gradient, 0);
         for (index i = g * tiles / groups; i < (g + 1) * tiles / groups; ++i) {
             const index first = i * tile, sequences = std::min(tile, B - first);
-            auto f = backward_pass.make_frame();
+            auto f = backward_pass.make_frame(i);
             const auto extra = begin_tile(f, how, kept.layout, kept.parameters, group_gradient,
                                           arena<T>(scratch.data() + thread * sizes.scratch),
                                           arena<T>(kept.kept->data() + i * sizes.kept));

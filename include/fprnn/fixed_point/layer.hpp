@@ -9,6 +9,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <type_traits>
@@ -23,6 +24,7 @@ namespace fprnn {
 ///     auto theta = init<float>(layer, {.d_in = 64, .d_inner = 128}, seed{0});
 ///     auto sol   = layer(theta, x);                     // .value, .status, .iterations … per sequence
 ///     auto next  = layer(theta, x_next, sol.carry);     // goes on where the first call ended
+///     auto part  = layer(theta, x, n);                  // of sequence b the first n[b] tokens; layer(theta, x, n, carry)
 template <class Root>
 class layer {
 public:
@@ -68,18 +70,7 @@ public:
     solution<T>
     operator()(const layer_parameters<T>& theta, view<U> from, same<view<const T>> carry = {},
                Backend backend = {}) const {
-        const view<const T> x = from;
-        const T* parameters = checked(theta);
-        if constexpr (host_memory_backend<Backend, T>) {
-            return run<T>(theta.widths, parameters, x, carry, backend, nullptr);
-        } else {
-            auto theta_there = detail::bring(backend, view<const T>(parameters, {theta.size()}));
-            auto x_there = detail::bring(backend, x), carry_there = detail::bring(backend, carry);
-            const auto there =
-                run<T>(theta.widths, theta_there.data(), {x_there.data(), x.shape()},
-                       carry.data() ? view<const T>{carry_there.data(), carry.shape()} : carry, backend, nullptr);
-            return {there, detail::fetch(backend, there.value), detail::fetch(backend, there.carry), there.work, {}};
-        }
+        return from_host<T>(theta, from, {}, carry, backend);
     }
     template <class T, backend_for<T> Backend = default_backend>
     solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
@@ -91,6 +82,16 @@ public:
     solution<T>
     operator()(const layer_parameters<T>& theta, const tensor<T>& x, view<U> carry, Backend backend = {}) const {
         return (*this)(theta, x.view(), carry, std::move(backend));
+    }
+    /// The same of sequences of unequal lengths, of which the caller says how many tokens each has; on the CPU alone. Errors: not B numbers of
+    /// [0,T].
+    template <class T, host_array X, host_array Carry = tensor<T>, backend_for<T> Backend = default_backend>
+        requires(std::is_same_v<element<X>, T>&& std::is_same_v<element<Carry>, T>)
+    solution<T>
+    operator()(const layer_parameters<T>& theta, const X& x, fprnn::lengths n, const Carry& carry = {},
+               Backend backend = {}) const {
+        return from_host<T>(theta, {x.data(), x.shape()}, n.of_sequences(),
+                            carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend);
     }
     template <class T, class Array, class Carry = tensor<T>, class Backend = default_backend>
         requires(detail::array_of_other<Array, T> || detail::array_of_other<Carry, T>)
@@ -142,16 +143,18 @@ public:
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
     template <class T, backend_for<T> Backend, class X = T>
     solution_on<T, Backend, X> run(const dims& size, const T* parameters, same<view<const X>> x,
-                                   same<view<const T>> carry, Backend& backend, same<record<T, Backend>>* keep) const {
+                                   same<view<const T>> carry, Backend& backend, same<record<T, Backend>>* keep,
+                                   fprnn::lengths n = all_tokens) const {
         solution_on<T, Backend, X> result;
-        run<T, Backend, X>(size, parameters, x, carry, backend, keep, result);
+        run<T, Backend, X>(size, parameters, x, carry, backend, keep, result, n);
         return result;
     }
 
     /// The same, overwriting `result` in the memory that it has.
     template <class T, backend_for<T> Backend, class X = T>
     void run(const dims& size, const T* parameters, same<view<const X>> x, same<view<const T>> carry, Backend& backend,
-             same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result) const {
+             same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result,
+             fprnn::lengths n = all_tokens) const {
         const engine::solving by = how();
         require(has_tiles<Backend> || !by.is_for_the_host(), "layer", [] {
             return std::string(
@@ -161,6 +164,10 @@ public:
         require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
                 [&] { return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string(); });
         const index B = x.shape()[0], tokens = x.shape()[1], carried = carry_width(size);
+        require(has_tiles<Backend> || n.empty(), "layer", [] {
+            return std::string("sequences of unequal lengths are the CPU's; expected no lengths on a device");
+        });
+        n.require_of(B, tokens, "layer");
         require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
             return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
         });
@@ -171,10 +178,12 @@ public:
         if (carry.data()) backend.copy(carry.size(), carry.data(), result.carry.data());
         if (keep) {
             keep->of(nodes, size, parameters);
+            keep->lengths.assign(n.of_sequences().begin(), n.of_sequences().end());
             keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0);
         }
         if (B == 0 || tokens == 0) return;
-        engine::batch_forward(plan_of<Root, T, Backend, false>, by, size, parameters, x, backend, keep, result);
+        engine::batch_forward(plan_of<Root, T, Backend, false>, by, size, parameters, x, n.of_sequences(), backend,
+                              keep, result);
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back; with `carries`, also what
@@ -203,6 +212,12 @@ public:
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x,
                         same<solution_on<T, Backend, X>>* how = nullptr) const {
+        return (*this)(t, size, prefix, x, all_tokens, how);
+    }
+    /// The same of sequences of unequal lengths, which are copied. Errors: not B numbers of [0,T].
+    template <class T, backend_for<T> Backend, class X>
+    variable operator()(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x,
+                        fprnn::lengths n, same<solution_on<T, Backend, X>>* how = nullptr) const {
         auto& kept = t.template keep<tape_record<T, Backend, X>>();
         if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
         kept.prefix = prefix;
@@ -211,7 +226,7 @@ public:
         if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
         result.value = t.make({0});
         run<T, Backend, X>(size, t.parameters_there().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept,
-                           result);
+                           result, n);
         if (how) how->adjoint = kept.adjoint_convergence;
         return t.record(std::move(result.value), [me = *this, &kept, x](tape<T, Backend, X>& tp, variable self) {
             me.template back<T, Backend, X>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(),
@@ -229,13 +244,19 @@ public:
     template <class T, backend_for<T> Backend>
     with_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
                           variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
+        return (*this)(t, size, prefix, x, all_tokens, carry, how);
+    }
+    /// The same of windows of unequal lengths; one of no tokens hands its carry on.
+    template <class T, backend_for<T> Backend>
+    with_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
+                          fprnn::lengths n, variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
         auto& kept = t.template keep<tape_record<T, Backend, T>>();
         if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
         kept.prefix = prefix;
         solution_on<T, Backend> result;
         if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
         run<T, Backend>(size, t.parameters_there().data() + kept.offset, t.value(x).view(),
-                        std::as_const(t.value(carry)).view(), t.backend(), &kept, result);
+                        std::as_const(t.value(carry)).view(), t.backend(), &kept, result, n);
         if (how) {
             static_cast<convergence&>(*how) = result;
             how->work = result.work;
@@ -272,6 +293,23 @@ public:
     }
 
 private:
+    static constexpr std::span<const index> all_tokens{};
+
+    template <class T, class Backend>
+    solution<T> from_host(const layer_parameters<T>& theta, view<const T> x, std::span<const index> n,
+                          view<const T> carry, Backend& backend) const {
+        const T* parameters = checked(theta);
+        if constexpr (host_memory_backend<Backend, T>) {
+            return run<T>(theta.widths, parameters, x, carry, backend, nullptr, n);
+        } else {
+            auto theta_there = detail::bring(backend, view<const T>(parameters, {theta.size()}));
+            auto x_there = detail::bring(backend, x), carry_there = detail::bring(backend, carry);
+            const auto there =
+                run<T>(theta.widths, theta_there.data(), {x_there.data(), x.shape()},
+                       carry.data() ? view<const T>{carry_there.data(), carry.shape()} : carry, backend, nullptr, n);
+            return {there, detail::fetch(backend, there.value), detail::fetch(backend, there.carry), there.work, {}};
+        }
+    }
     /// Errors: a schedule, a solver, a stop or an adjoint out of range.
     engine::solving how() const {
         schedule.validate();

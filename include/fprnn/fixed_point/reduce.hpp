@@ -130,6 +130,19 @@ struct expand_adjoint {
 
 namespace fprnn::engine {
 
+/// body.row of the sequences whose watches run: of all, where all have this token.
+template <class T, class Backend, class Body>
+void each_running(frame<T, Backend>& f, index sequences, const watches<T>& of, const Body& body) {
+    if constexpr (has_tiles<Backend>) {
+        if (f.lengths) {
+            for (index q = 0; q < sequences; ++q)
+                if (of.one[q].running()) body.template row<typename Backend::template team<T>>(q, 0);
+            return;
+        }
+    }
+    f.each_row(sequences, body);
+}
+
 /// One-token chunks that are solved in R numbers: the first `sequences` of the tile's rows from `row` on, in `scratch`. What is done
 /// for all of them at once is done for as many as a whole tile has: loops over registers end in the same places for any number of sequences.
 template <class T, class Backend>
@@ -168,10 +181,10 @@ struct reduced_tokens final : token_reduction<T, Backend> {
         const chunk_of_a_token c(f, row, sequences, scratch);
         c.open();
         const auto all = c.in_numbers();
-        f.each_row(sequences, body::reduce_token<Mixer, Norm, T>{all, c.a});
+        each_running(f, sequences, of, body::reduce_token<Mixer, Norm, T>{all, c.a});
         f.one_row(body::iterate_tokens<Mixer, Norm, T>{all, tolerance, ell_max});
-        f.each_row(sequences,
-                   body::expand_token<Mixer, Norm, T>{all, c.a, {f.value_at(f.graph.previous, row), c.D}, of});
+        each_running(f, sequences, of,
+                     body::expand_token<Mixer, Norm, T>{all, c.a, {f.value_at(f.graph.previous, row), c.D}, of});
     }
     void solve_adjoint(frame& f, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
                        const watches<T>& of) const override {
@@ -180,9 +193,10 @@ struct reduced_tokens final : token_reduction<T, Backend> {
             c.open_adjoint();
             const auto all = c.in_numbers();
             const strided<const T> x{f.value_at(c.end, row), c.D};
-            f.each_row(sequences, body::reduce_adjoint<Mixer, Norm, T>{all, x, {delta, c.D}, c.a});
+            each_running(f, sequences, of, body::reduce_adjoint<Mixer, Norm, T>{all, x, {delta, c.D}, c.a});
             f.one_row(body::solve_adjoints<Mixer, Norm, T>{all});
-            f.each_row(sequences, body::expand_adjoint<Mixer, Norm, T>{all, tolerance, {delta, c.D}, {w, c.D}, of});
+            each_running(f, sequences, of,
+                         body::expand_adjoint<Mixer, Norm, T>{all, tolerance, {delta, c.D}, {w, c.D}, of});
         }
     }
 
@@ -234,7 +248,7 @@ private:
             f.one_row(body::difference<T>{f.tile * D, g.data, a.data, g.data});
         }
         body::tokens_in_numbers<Mixer, Norm, T> in_numbers() const {
-            if (sequences < tokens(f)) f.on.fill(tokens(f) * numbers_of_a_token, equations, 0);
+            if (sequences < tokens(f) || f.lengths) f.on.fill(tokens(f) * numbers_of_a_token, equations, 0);
             const T *weight = nullptr, *bias = nullptr;
             if constexpr (!std::same_as<Norm, kernel::no_norm>) {
                 weight = f.parameters_of(found.norm);

@@ -54,12 +54,38 @@ void step(frame<T, Backend>& f, index row, index n, bool first) {
     f.work.evaluations += n;
 }
 
+/// A chunk that begins behind a sequence's end has converged, without an iteration.
+template <class T, class Backend>
+void finish_what_has_ended(frame<T, Backend>& f, index sequences, const watches<T>& of) {
+    if constexpr (has_tiles<Backend>) {
+        if (!f.lengths) return;
+        for (index q = 0; q < sequences; ++q) {
+            if (f.tokens_of_chunk(q) > 0) continue;
+            of.one[q].finish(status::converged);
+            of.running[q] = T(0);
+        }
+    }
+}
 template <class T, class Backend>
 void begin_watches(frame<T, Backend>& f, index sequences, const iteration_rule& rule, const watches<T>& of) {
     if (rule.start == 1 && rule.decay == 1)
         f.each_row(sequences, body::begin_watches<T>{rule.tolerance, rule.ell_max, of});
     else
         f.each_row(sequences, body::begin_damped_watches<T>{rule, of});
+    finish_what_has_ended(f, sequences, of);
+}
+/// Adds what has become of the chunk to the tallies (body::report).
+template <class T, class Backend>
+void report(frame<T, Backend>& f, index sequences, const watches<T>& of, T* counts) {
+    if constexpr (has_tiles<Backend>) {
+        if (f.lengths) {
+            for (index q = 0; q < sequences; ++q)
+                body::report<T>{f.tokens_of_chunk(q), of, counts}.template row<typename Backend::template team<T>>(q,
+                                                                                                                   0);
+            return;
+        }
+    }
+    f.each_row(sequences, body::report<T>{f.span, of, counts});
 }
 
 /// Whether tokens are measured one by one: a device has a team for each of them, and threads that share a tile share them.
@@ -78,7 +104,17 @@ void advance(frame<T, Backend>& f, index sequences, index n, const T* to, T* fro
         f.each_token(n, body::go_to_steps<T>{D, to, from, steps});
         return;
     }
-    f.each_row(sequences, body::advance<T>{D, tokens, f.tile * D, to, from, arrives, of});
+    body::advance<T> all{D, tokens, f.tile * D, to, from, arrives, of};
+    if constexpr (has_tiles<Backend>) {
+        if (f.lengths) {
+            for (index q = 0; q < sequences; ++q) {
+                all.tokens = f.tokens_of_chunk(q);
+                all.template row<typename Backend::template team<T>>(q, 0);
+            }
+            return;
+        }
+    }
+    f.each_row(sequences, all);
 }
 
 /// What steps and ends of one's own need: each sequence's f(y), y and the solver's memory, one behind the other.
@@ -90,18 +126,18 @@ struct own_rules {
     static index numbers_of_a_sequence(const solver& s, index n) { return 2 * n + s.memory(n); }
 };
 
-/// Measures the steps of n rows from `from` to `to`, of the sequences whose watches run, and asks the stop. running[q] becomes δ of the step
+/// Measures the steps of a chunk from `from` to `to`, of the sequences whose watches run, and asks the stop. running[q] becomes δ of the step
 /// that is next, 0 where there is none.
 template <class T, class Backend>
-void measure(frame<T, Backend>& f, const stop& stop, index sequences, index n, const T* to, const T* from,
+void measure(frame<T, Backend>& f, const stop& stop, index sequences, const T* to, const T* from,
              const watches<T>& of) {
     using team = typename Backend::template team<T>;
-    const index D = f.iterate_width(), tokens = n / f.tile;
+    const index D = f.iterate_width();
     for (index q = 0; q < sequences; ++q) {
         watch<T>& w = of.one[q];
         if (!w.running()) continue;
         const T delta = static_cast<T>(w.delta());
-        const auto step = measure_step<team>(to + q * D, from + q * D, D, f.tile * D, tokens);
+        const auto step = measure_step<team>(to + q * D, from + q * D, D, f.tile * D, f.tokens_of_chunk(q));
         w.take(step);
         if (w.running() && stop.ends({w.iterations(), w.residual(), static_cast<double>(step.absolute), w.best()}))
             w.finish(status::converged);
@@ -110,12 +146,13 @@ void measure(frame<T, Backend>& f, const stop& stop, index sequences, index n, c
 }
 /// y ← the next iterate of the sequences whose watches run.
 template <class T, class Backend>
-void move(frame<T, Backend>& f, const solver& solver, const own_rules<T>& own, index sequences, index n, const T* to,
-          T* from, const watches<T>& of) {
+void move(frame<T, Backend>& f, const solver& solver, const own_rules<T>& own, index sequences, const T* to, T* from,
+          const watches<T>& of) {
     using team = typename Backend::template team<T>;
-    const index D = f.iterate_width(), tokens = n / f.tile, stride = f.tile * D;
+    const index D = f.iterate_width(), stride = f.tile * D;
     for (index q = 0; q < sequences; ++q) {
         if (of.running[q] == T(0)) continue;
+        const index tokens = f.tokens_of_chunk(q);
         const T* reached = to + q * D;
         T* y = from + q * D;
         if (!solver.has_own_rule()) {
@@ -163,7 +200,7 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
     T* y = f.value_at(f.graph.previous, row);
     const T* fy = f.value_at(f.graph.fixed_point, row);
     f.on.fill(n * D, y, 0);
-    f.span = tokens;
+    f.begin_chunk(row, n);
     const iteration_rule rule = how.rule();
     begin_watches(f, sequences, rule, of);
     const bool has_own_rules = has_tiles<Backend> && how.has_own_rules();
@@ -172,10 +209,12 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
     const auto take_step = [&] {
         if constexpr (has_tiles<Backend>) {
             if (has_own_rules) {
-                measure(f, how.stop, sequences, n, fy, y, of);
-                return move(f, how.solver, own, sequences, n, fy, y, of);
+                measure(f, how.stop, sequences, fy, y, of);
+                return move(f, how.solver, own, sequences, fy, y, of);
             }
         }
+        // Where tokens are measured one by one, those behind the ends have steps of zero.
+        if (measures_tokens(f)) f.clear_behind(row, n, D, f.value_at(f.graph.fixed_point, row));
         advance(f, sequences, n, fy, y, false, of);
     };
     if (tokens == 1 && plan.rows_are_independent && !has_own_rules) {
@@ -212,7 +251,8 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
         });
     }
     for (const graph::slot s : plan.iterated) plan.operations[s]->close(f, s, row, n);
-    f.each_row(sequences, body::report<T>{tokens, of, counts});
+    f.clear_behind(row, n, D, f.value_at(f.graph.fixed_point, row));
+    report(f, sequences, of, counts);
 }
 
 }  // namespace fprnn::engine

@@ -71,6 +71,7 @@ void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index se
                          const T* delta, T* w, T* scratch, const watches<T>& of) {
     const index D = f.iterate_width();
     f.each_row(sequences, body::begin_watches<T>{options.tolerance, options.ell_max, of});
+    finish_what_has_ended(f, sequences, of);
     if (n > f.tile || !f.plan.rows_are_independent) {
         const auto iterate = [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); };
         iterate();
@@ -88,7 +89,7 @@ void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index se
             gmres_adjoint(f, options, sequences, row, n, delta, w, scratch + token_scratch(f), of);
         }
     }
-    f.each_row(sequences, body::report<T>{n / f.tile, of, nullptr});
+    report(f, sequences, of, static_cast<T*>(nullptr));
 }
 
 /// What a chunk hands to the chunk before it, or to the call before: the cotangent of y_{t−1} at its first token.
@@ -156,7 +157,7 @@ void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, inde
     memory solved(f.on, count);
     f.on.copy(count, fy, solved.data());
     const auto took = f.on.seen(sequences, counts);
-    index longest = 0;
+    index longest = 1;  // once also where nobody iterated: carries go through what is behind the ends
     for (index s = 0; s < sequences; ++s) longest = std::max(longest, static_cast<index>(took[s]));
     const index depth = std::min(evaluations, longest);
     // Sequences are aligned at their last iteration: iterates[i] holds y^{ℓ*−1−i} of each, zero where there is none.
@@ -168,6 +169,7 @@ void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, inde
         } else {
             step(f, row, n, true);
             f.on.copy(count, fy, y);
+            f.clear_behind(row, n, D, y);
         }
         for (index s = 0; s < sequences; ++s) {
             const index i = static_cast<index>(took[s]) - 1 - ell;
@@ -204,7 +206,7 @@ void solve_adjoint(frame<T, Backend>& f, const adjoint& method, index sequences,
     for (index k = chunks - 1; k >= 0; --k) {
         const index row = k * f.chunk * f.tile, n = std::min(f.chunk, f.tokens - k * f.chunk) * f.tile;
         const auto* delta = f.bar_at(f.graph.fixed_point, row);
-        f.span = n / f.tile;
+        f.begin_chunk(row, n);
         f.bar_row = f.unrolled ? 0 : row;
         if (f.unrolled) {
             unroll_chunk(f, evaluations, sequences, row, n, counts + k * f.tile, delta, w);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/arena.hpp>
+#include <fprnn/fixed_point/lengths.hpp>
 #include <fprnn/fixed_point/solve_adjoint.hpp>
 
 #include <algorithm>
@@ -28,15 +29,17 @@ struct pass_of {
     Backend& on;
     index tile;
     const dims& size;
-    index tokens;
+    const tile_lengths& lengths;
     pass phase;
     const solving& how;
     int threads = 1;  ///< for each tile
 
-    frame_of_tile<T, Backend> make_frame() const {
-        return frame_of_tile<T, Backend>(what, on, tile, size, tokens,
-                                         std::min(how.schedule.length, std::max<index>(tokens, 1)), phase,
-                                         phase != pass::forward && detail::evaluations_back(how.adjoint) > 1, threads);
+    /// Of tile number i.
+    frame_of_tile<T, Backend> make_frame(index i) const {
+        const index tokens = lengths.tokens(i);
+        return frame_of_tile<T, Backend>(
+            what, on, tile, size, tokens, std::min(how.schedule.length, std::max<index>(tokens, 1)), phase,
+            phase != pass::forward && detail::evaluations_back(how.adjoint) > 1, threads, lengths.of(i));
     }
 };
 
@@ -84,13 +87,17 @@ workspace<T> lay_out(frame<T, Backend>& f, const solving& how, arena<T>& scratch
 struct tile_sizes {
     index scratch, kept;
 };
-/// Numbers that lay_out takes from its two arenas.
+/// Numbers that lay_out takes at most from its two arenas.
 template <class T, class Backend>
-tile_sizes measure_tile(const pass_of<T, Backend>& pass) {
-    auto f = pass.make_frame();
-    arena<T> scratch, kept;
-    lay_out(f, pass.how, scratch, kept);
-    return {scratch.used(), kept.used()};
+tile_sizes measure_tiles(const pass_of<T, Backend>& pass) {
+    tile_sizes most{0, 0};
+    for (index i = 0; i < pass.lengths.layouts(); ++i) {
+        auto f = pass.make_frame(i);
+        arena<T> scratch, kept;
+        lay_out(f, pass.how, scratch, kept);
+        most = {std::max(most.scratch, scratch.used()), std::max(most.kept, kept.used())};
+    }
+    return most;
 }
 
 /// Between the sequences [B,T,D] of a batch, of which the tile's first one begins at `batch`, and the tile's rows.
@@ -155,13 +162,28 @@ namespace fprnn::engine {
 template <class T, class Backend, class X>
 void gather(frame<T, Backend>& f, view<const X> x, index first, index sequences, T* rows) {
     const index tokens = x.shape()[1], D = x.shape()[2];
-    f.each_row(tokens * f.tile,
-               body::gather<T, X>{{tokens, f.tile, D, x.data() + first * tokens * D}, sequences, rows});
+    f.each_row(f.rows(), body::gather<T, X>{{tokens, f.tile, D, x.data() + first * tokens * D}, sequences, rows});
+    f.clear_behind(0, f.rows(), D, rows);
 }
+/// And back: of the tokens that sequences have.
 template <class T, class Backend, class X>
 void scatter(frame<T, Backend>& f, const T* rows, bool adds, view<X> x, index first, index sequences) {
     const index tokens = x.shape()[1], D = x.shape()[2];
-    f.each_row(tokens * f.tile,
+    if constexpr (has_tiles<Backend>) {
+        if (f.lengths) {
+            const index apart = f.tile * D;
+            for (index q = 0; q < sequences; ++q) {
+                const strided<const T> from{rows + q * D, apart};
+                const strided<T> to{x.data() + (first + q) * tokens * D, D};
+                if (adds)
+                    f.each_row(f.lengths[q], body::add_rows<T>{D, from, {to}});
+                else
+                    f.each_row(f.lengths[q], body::copy<T>{D, from, to});
+            }
+            return;
+        }
+    }
+    f.each_row(f.rows(),
                body::scatter<T, X>{rows, sequences, adds, {tokens, f.tile, D, x.data() + first * tokens * D}});
 }
 
@@ -298,6 +320,7 @@ void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method
             for_each_chunk(f, [&](index row, index n) {
                 evaluate(f, dependence::shifted, row, n);
                 evaluate(f, dependence::current, row, n);
+                f.clear_behind(row, n, f.iterate_width(), f.value_at(g.fixed_point, row));
             });
         });
         evaluate(f, dependence::output, 0, f.rows());

@@ -77,7 +77,8 @@ public:
     using slot = graph::slot;
 
     frame(const fprnn::plan<T, Backend>& plan_, std::span<node_rows<T>> nodes_, Backend& backend, index tile_,
-          const dims& size_, index tokens_, index chunk_, pass phase_, bool unrolled_, int threads_)
+          const dims& size_, index tokens_, index chunk_, pass phase_, bool unrolled_, int threads_,
+          const index* lengths_ = nullptr)
         : plan(plan_),
           graph(plan.nodes),
           on(backend),
@@ -88,6 +89,7 @@ public:
           phase(phase_),
           unrolled(unrolled_),
           threads(threads_),
+          lengths(lengths_),
           nodes(nodes_) {
         for (slot s = 0; s < graph.size(); ++s) {
             nodes[s].width = graph[s].width.of(size);
@@ -105,11 +107,13 @@ public:
     const index tokens;
     const index chunk;  ///< C, tokens of a chunk
     index span = 1;     ///< tokens of the chunk at hand; with one, rows may come one by one
+    index token = 0;    ///< the first of the chunk at hand
     index bar_row = 0;  ///< backward: where the cotangents begin that are kept for the chunk at hand alone
     pass phase;
-    const bool unrolled;  ///< backward goes through several iterations, one by one
-    const int threads;    ///< that may work on this tile side by side; 1 where there are tiles enough
-    int worker = 0;       ///< which of them does, in by_blocks
+    const bool unrolled;         ///< backward goes through several iterations, one by one
+    const int threads;           ///< that may work on this tile side by side; 1 where there are tiles enough
+    const index* const lengths;  ///< [tile], tokens of each sequence; null where all have all. On the host
+    int worker = 0;              ///< which of the threads works, in by_blocks
     const T* parameters = nullptr;
     T* gradient = nullptr;
     view<T> packing{};   ///< memory of the matrix products
@@ -184,6 +188,19 @@ public:
     }
 
     index rows() const { return tokens * tile; }
+    void begin_chunk(index row, index n) { token = row / tile, span = n / tile; }
+    /// Of `n` tokens from token `first` on those that sequence q has.
+    index tokens_within(index q, index first, index n) const {
+        return lengths ? std::clamp<index>(lengths[q] - first, 0, n) : n;
+    }
+    index tokens_of_chunk(index q) const { return tokens_within(q, token, span); }
+    /// Zeroes what stands behind the ends of sequences in n rows from `row` on, the first of which is at `data`: what nobody asked for shall
+    /// not become a state, a next iterate or, times a cotangent of zero, NaN.
+    void clear_behind(index row, index n, index width_, T* data) const {
+        if (!lengths) return;
+        for (index r = row; r < row + n; ++r)
+            if (r / tile >= lengths[r % tile]) on.fill(width_, data + (r - row) * width_, 0);
+    }
     /// Channels of the iterate.
     index iterate_width() const { return nodes[graph.previous].width; }
 
@@ -227,6 +244,24 @@ public:
         return {bar_at(s, row), n, nodes[s].width, nodes[s].stride};
     }
 
+    /// The values of node s at the sequences' last tokens, `before` [tile, width] of those that have none.
+    void copy_last(slot s, const T* before, T* to) const {
+        const index D = nodes[s].width;
+        if (!lengths) return on.copy(tile * D, value_at(s, rows() - tile), to);
+        for (index q = 0; q < tile; ++q)
+            on.copy(D, lengths[q] > 0 ? value_at(s, (lengths[q] - 1) * tile + q) : before + q * D, to + q * D);
+    }
+    /// Adds bar [tile, width] to the cotangents of node s at the sequences' last tokens, to `before_bar`, where it is not null, of those that
+    /// have none.
+    void add_to_last(slot s, const T* bar, T* before_bar) const {
+        const index D = nodes[s].width;
+        if (!lengths) return one_row(body::add<T>{tile * D, bar, bar_at(s, rows() - tile)});
+        for (index q = 0; q < tile; ++q) {
+            T* to = before_bar ? before_bar + q * D : nullptr;
+            if (lengths[q] > 0) to = bar_at(s, (lengths[q] - 1) * tile + q);
+            if (to) one_row(body::add<T>{D, bar + q * D, to});
+        }
+    }
 private:
     static constexpr index numbers_of_block = 8192;
 

@@ -74,7 +74,10 @@ struct recur : operation_on<T, Backend> {
             body::open_recurrence<M, T> open{
                 rows(f, s, row, n), {m.state, state_size(f, s)}, {m.open, D}, {m.open + f.tile * D, D}, {}};
             if (m.awaited) open.before = inputs(f, s, row - f.tile);
-            f.each_row(f.tile, open);
+            if (f.lengths)
+                open_to_ends(f, s, row, open);
+            else
+                f.each_row(f.tile, open);
             m.awaited = false;
         }
     }
@@ -95,6 +98,7 @@ struct recur : operation_on<T, Backend> {
         self().run(f, s, row, sequences(f, s, n),
                    body::recur<M, T>{
                        rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)});
+        f.clear_behind(row, n, D, f.value_at(s, row));
     }
     void close(frame& f, slot s, index row, index n) const {
         memory& m = own(f, s);
@@ -105,7 +109,8 @@ struct recur : operation_on<T, Backend> {
         if (m.awaited) return;
         if (!opened) std::swap(m.state, m.trial);
         if constexpr (opens)
-            if (opened) f.each_row(f.tile, body::close_recurrence<M, T>{rows(f, s, row, n), {m.state, one}});
+            if (opened)
+                each_with_tokens(f, row, f.tile, body::close_recurrence<M, T>{rows(f, s, row, n), {m.state, one}});
         if (next < f.tokens && begins_block) f.on.copy(all, m.state, m.starts + next / block_tokens(f, s) * all);
     }
 
@@ -114,9 +119,11 @@ struct recur : operation_on<T, Backend> {
             if (!can_open(f, s) || n != f.tile) return;
             const memory& m = own(f, s);
             const index D = f.width(s);
-            f.each_row(f.tile,
-                       body::open_recurrence_back<M, T>{
-                           rows(f, s, row, n), {m.state, state_size(f, s)}, {m.open, D}, {m.open + f.tile * D, D}});
+            if (f.lengths) f.on.fill(2 * f.tile * D, m.open, 0);
+            each_with_tokens(
+                f, row, f.tile,
+                body::open_recurrence_back<M, T>{
+                    rows(f, s, row, n), {m.state, state_size(f, s)}, {m.open, D}, {m.open + f.tile * D, D}});
         }
     }
     void back(frame& f, slot s, index row, index n, dependence reach) const {
@@ -176,20 +183,58 @@ struct recur : operation_on<T, Backend> {
     /// Whether values are those of opened tokens.
     static bool is_opened(const frame& f, slot s) { return can_open(f, s) && f.phase == pass::forward && f.span == 1; }
 
-    void run(frame& f, slot, index /*row*/, index n, const body::recur<M, T>& all) const {
-        if constexpr (has_tiles<Backend>)
-            if (f.threads > 1 && n * all.rows.tokens > 1) return run_on_threads(f, n, all);
-        f.each_row(n, all);
+    void run(frame& f, slot s, index row, index n, const body::recur<M, T>& all) const {
+        if constexpr (has_tiles<Backend>) {
+            if (f.threads > 1 && n * all.rows.tokens > 1)
+                run_on_threads(f, row, n, all);
+            else
+                each_with_tokens(f, row, n, all);
+        } else {
+            each_with_tokens(f, row, n, all);
+        }
+        if (!f.lengths || all.from.data == all.to.data) return;
+        const index one = state_size(f, s);
+        for (index q = 0; q < n; ++q)  // a state without tokens is what it was
+            if (f.tokens_within(row % f.tile + q, row / f.tile, all.rows.tokens) == 0)
+                f.on.copy(one, all.from[q], all.to[q]);
     }
-    void run_back_input(frame& f, slot, index /*row*/, index n, const body::recur_back_input<M, T>& all,
-                        dependence) const {
-        f.each_row(n, all);
+    void run_back_input(frame& f, slot, index row, index n, const body::recur_back_input<M, T>& all, dependence) const {
+        each_with_tokens(f, row, n, all);
     }
-    void run_back(frame& f, slot, index /*row*/, index n, const body::recur_back<M, T>& all, dependence) const {
-        f.each_row(n, all);
+    void run_back(frame& f, slot, index row, index n, const body::recur_back<M, T>& all, dependence) const {
+        each_with_tokens(f, row, n, all);
     }
 
 private:
+    /// all.row of n sequences from `row` on, each with its own tokens: of one that has none, not at all.
+    template <class Body>
+    static void each_with_tokens(frame& f, index row, index n, const Body& all) {
+        if constexpr (has_tiles<Backend>) {
+            if (f.lengths) {
+                Body own = all;
+                for (index q = 0; q < n; ++q) {
+                    own.rows.tokens = f.tokens_within(row % f.tile + q, row / f.tile, all.rows.tokens);
+                    if (own.rows.tokens > 0) own.template row<typename Backend::template team<T>>(q, 0);
+                }
+                return;
+            }
+        }
+        f.each_row(n, all);
+    }
+    /// A sequence that ended one token ago takes what it awaits; one that has ended opens nothing.
+    static void open_to_ends(frame& f, slot s, index row, const body::open_recurrence<M, T>& all) {
+        const index D = f.width(s), n = f.tile;
+        each_with_tokens(f, row, n, all);
+        if constexpr (has_tiles<Backend>) {
+            if (all.before[0].data) {
+                const body::close_recurrence<M, T> close{rows(f, s, row - n, n), all.S};
+                for (index q = 0; q < n; ++q)
+                    if (f.lengths[q] == row / n) close.template row<typename Backend::template team<T>>(q, 0);
+            }
+        }
+        f.clear_behind(row, n, D, all.p.data);
+        f.clear_behind(row, n, D, all.g.data);
+    }
     const auto& self() const {
         if constexpr (std::is_void_v<Self>)
             return *this;
@@ -197,9 +242,10 @@ private:
             return static_cast<const Self&>(*this);
     }
     /// Sequences, or channels of a sequence, side by side.
-    static void run_on_threads(frame& f, index n, const body::recur<M, T>& all) {
+    static void run_on_threads(frame& f, index row, index n, const body::recur<M, T>& all) {
         using team = typename Backend::template team<T>;
         const index numbers = all.rows.tokens * M::state(all.rows.of);
+        const auto tokens = [&](index q) { return f.tokens_within(row % f.tile + q, row / f.tile, all.rows.tokens); };
         if constexpr (requires { M::part(all.rows.of, index(), index()); }) {
             if (n < f.threads) {
                 const index D = M::value(all.rows.of);
@@ -207,12 +253,17 @@ private:
                     f.by_channels(numbers / D, D, [&](index first, index count) {
                         body::recur<M, T> some = all;
                         some.rows.of = M::part(all.rows.of, first, count);
-                        some.template row<team>(q, 0);
+                        some.rows.tokens = tokens(q);
+                        if (some.rows.tokens > 0) some.template row<team>(q, 0);
                     });
                 return;
             }
         }
-        f.by_sequences(numbers, n, [&](index q) { all.template row<team>(q, 0); });
+        f.by_sequences(numbers, n, [&](index q) {
+            body::recur<M, T> own = all;
+            own.rows.tokens = tokens(q);
+            if (own.rows.tokens > 0) own.template row<team>(q, 0);
+        });
     }
     static memory& own(frame& f, slot s) { return f.template own<memory>(s); }
     static typename M::sizes sizes(const frame& f, slot s) {
@@ -269,8 +320,8 @@ private:
             const index last = std::min(f.tokens, first + tokens);
             for (index i = 1; first + i * length < last; ++i) {
                 const index from = (first + (i - 1) * length) * f.tile;
-                f.each_row(
-                    f.tile,
+                recur().run(
+                    f, s, from, f.tile,
                     body::recur<M, T>{
                         {sizes(f, s), length, f.tile, m.p, inputs(f, s, from)}, {at(i - 1), one}, {at(i), one}, {}});
             }

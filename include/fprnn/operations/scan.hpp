@@ -3,6 +3,8 @@
 #include <fprnn/operations/frame.hpp>
 #include <fprnn/ops/scan.hpp>
 
+#include <algorithm>
+
 namespace fprnn {
 
 namespace body {
@@ -45,6 +47,7 @@ struct scan : operation_on<T, Backend> {
         T* before = nullptr;   ///< [tile, D], h_{−1}
         T* running = nullptr;  ///< [tile, D], the cotangent that comes from later tokens
         T* trial = nullptr;    ///< [tile, D], the same inside the adjoint's iteration; its sum over unrolled ones
+        T* aside = nullptr;    ///< [tile, D], of sequences that have ended, while others go on; null without lengths
     };
 
     static constexpr bool keeps_values = true, is_by_row = false;
@@ -55,6 +58,7 @@ struct scan : operation_on<T, Backend> {
         m.before = kept.take(n);
         m.running = scratch.take(n);
         m.trial = scratch.take(n);
+        if (f.lengths && f.phase != pass::forward) m.aside = scratch.take(n);
     }
     void begin(frame& f, slot s, const T* carry) const {
         const memory& m = f.template own<memory>(s);
@@ -67,9 +71,11 @@ struct scan : operation_on<T, Backend> {
             f.on.fill(n, m.running, 0);
     }
     void end(frame& f, slot s, T* carry) const {
-        f.on.copy(f.tile * f.width(s),
-                  f.phase == pass::backward ? f.template own<memory>(s).running : f.value_at(s, f.rows() - f.tile),
-                  carry);
+        const memory& m = f.template own<memory>(s);
+        if (f.phase == pass::backward)
+            f.on.copy(f.tile * f.width(s), m.running, carry);
+        else
+            f.copy_last(s, m.before, carry);
     }
     void value(frame& f, slot s, index row, index n) const {
         if (f.phase == pass::replay) return;
@@ -80,6 +86,7 @@ struct scan : operation_on<T, Backend> {
             f.one_row(
                 body::scan<T>{tokens, count, D, lambda + first, u + first, before + first, f.value_at(s, row) + first});
         });
+        f.clear_behind(row, n, f.width(s), f.value_at(s, row));
     }
     void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (f.graph[s].depends < reach) return;
@@ -91,9 +98,13 @@ struct scan : operation_on<T, Backend> {
             f.on.copy(D, running, m.trial);
             running = m.trial;
         }
-        f.one_row(body::scan_back<T>{tokens, D, f.value_at(lambda, row), f.value_at(s, row), start(f, s, row),
-                                     f.bar_at(s, row), running, f.bar_within(lambda, row, reach),
-                                     f.bar_within(u, row, reach)});
+        const body::scan_back<T> all{
+            tokens,           D,       f.value_at(lambda, row),          f.value_at(s, row),         start(f, s, row),
+            f.bar_at(s, row), running, f.bar_within(lambda, row, reach), f.bar_within(u, row, reach)};
+        if (f.lengths)
+            back_to_ends(f, s, row, n, all);
+        else
+            f.one_row(all);
     }
 
     void before_unrolled_chunk(frame& f, slot s) const {
@@ -111,6 +122,32 @@ struct scan : operation_on<T, Backend> {
 private:
     /// Outside of the iteration all tokens are at hand, inside it the chunk's.
     static index tokens_of(const frame& f, slot s, index n) { return f.graph.is_iterated(s) ? f.span : n / f.tile; }
+    /// Tokens that the same sequences have at a time. Through those behind its end the cotangent of a sequence's state goes unchanged.
+    static void back_to_ends(frame& f, slot s, index row, index n, const body::scan_back<T>& all) {
+        const index D = f.width(s), q = row % f.tile, sequences = n / all.tokens;
+        T* const aside = f.template own<memory>(s).aside;
+        const auto own = [&](index i) { return f.tokens_within(q + i, row / f.tile, all.tokens); };
+        for (index last = all.tokens, first = 0; last > 0; last = first) {
+            first = 0;
+            for (index i = 0; i < sequences; ++i)
+                if (own(i) < last) first = std::max(first, own(i));
+            for (index i = 0; i < sequences; ++i) {
+                if (own(i) >= last) continue;
+                f.on.copy(D, all.running + i * D, aside + i * D);
+                f.on.fill(D, all.running + i * D, 0);
+            }
+            body::scan_back<T> part = all;
+            const index at = first * all.channels;
+            part.tokens = last - first;
+            part.lambda += at, part.h += at, part.h_bar += at;
+            if (first > 0) part.before = all.h + at - all.channels;
+            if (part.lambda_bar) part.lambda_bar += at;
+            if (part.u_bar) part.u_bar += at;
+            f.one_row(part);
+            for (index i = 0; i < sequences; ++i)
+                if (own(i) < last) f.on.copy(D, aside + i * D, all.running + i * D);
+        }
+    }
     static const T* start(const frame& f, slot s, index row) {
         return row < f.tile ? f.template own<memory>(s).before + row * f.width(s) : f.value_at(s, row - f.tile);
     }

@@ -25,9 +25,12 @@ struct shift : operation_on<T, Backend> {
             f.on.copy(f.tile * f.width(s), carry, m.before);
     }
     void end(frame& f, slot s, T* carry) const {
-        const T* last =
-            f.phase == pass::backward ? f.bar_at(s, 0) : f.value_at(f.graph.operand(s, 0), f.rows() - f.tile);
-        f.on.copy(f.tile * f.width(s), last, carry);
+        const memory& m = f.template own<memory>(s);
+        if (f.phase != pass::backward) return f.copy_last(f.graph.operand(s, 0), m.before, carry);
+        const index D = f.width(s);
+        if (!f.lengths || !m.carry_bar) return f.on.copy(f.tile * D, f.bar_at(s, 0), carry);
+        for (index q = 0; q < f.tile; ++q)  // without tokens it goes through; `carry` may be what m.carry_bar is
+            f.on.copy(D, f.lengths[q] > 0 ? f.bar_at(s, q) : m.carry_bar + q * D, carry + q * D);
     }
     void value(frame& f, slot s, index row, index n) const {
         const index D = f.width(s);
@@ -45,9 +48,8 @@ struct shift : operation_on<T, Backend> {
         if (f.graph[x].depends < reach) return;
         const index D = f.width(s), skip = row == 0 ? f.tile : 0;
         f.one_row(body::add<T>{(n - skip) * D, f.bar_at(s, row + skip), f.bar_at(x, row + skip - f.tile)});
-        const T* carry_bar = f.template own<memory>(s).carry_bar;
-        if (carry_bar && row + n == f.rows())
-            f.one_row(body::add<T>{f.tile * D, carry_bar, f.bar_at(x, f.rows() - f.tile)});
+        const memory& m = f.template own<memory>(s);
+        if (m.carry_bar && row + n == f.rows()) f.add_to_last(x, m.carry_bar, nullptr);
     }
 };
 
@@ -75,10 +77,11 @@ struct shift_of_iterate : operation_on<T, Backend> {
         f.on.fill(n, m.before_bar, 0);
     }
     void end(frame& f, slot s, T* carry) const {
-        f.on.copy(f.tile * f.width(s),
-                  f.phase == pass::backward ? f.template own<memory>(s).before_bar
-                                            : f.value_at(f.graph.fixed_point, f.rows() - f.tile),
-                  carry);
+        const memory& m = f.template own<memory>(s);
+        if (f.phase == pass::backward)
+            f.on.copy(f.tile * f.width(s), m.before_bar, carry);
+        else
+            f.copy_last(f.graph.fixed_point, m.before, carry);
     }
     void value(frame& f, slot s, index row, index n) const {
         const index D = f.width(s), block = f.tile * D;
@@ -92,8 +95,8 @@ struct shift_of_iterate : operation_on<T, Backend> {
         f.one_row(body::add<T>{(n - f.tile) * f.width(s), f.bar_at(s, row + f.tile), f.bar_at(f.graph.previous, row)});
     }
     void begin_adjoint(frame& f, slot s) const {
-        if (const T* carry_bar = f.template own<memory>(s).carry_bar)
-            f.one_row(body::add<T>{f.tile * f.width(s), carry_bar, f.bar_at(f.graph.fixed_point, f.rows() - f.tile)});
+        const memory& m = f.template own<memory>(s);
+        if (m.carry_bar) f.add_to_last(f.graph.fixed_point, m.carry_bar, m.before_bar);
     }
     void pass_to_chunk_before(frame& f, slot s, index row) const {
         T* to = row == 0 ? f.template own<memory>(s).before_bar : f.bar_at(f.graph.fixed_point, row - f.tile);
