@@ -4,6 +4,8 @@
 #include <fprnn/models/recorded.hpp>
 #include <fprnn/tape/parameters_on.hpp>
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -77,11 +79,19 @@ public:
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, view<const std::int32_t> tokens,
                         same<solutions<T, Backend, X>>* how = nullptr) const {
+        return (*this)(t, tokens, all_tokens, how);
+    }
+    /// The same of sequences of unequal lengths: the logits behind their ends are zero, and whatever stands among the tokens there is not
+    /// looked at. A loss does not count them where the targets are ignored_target. Errors: not B numbers of [0,T].
+    template <class T, backend_for<T> Backend, class X>
+    variable operator()(tape<T, Backend, X>& t, view<const std::int32_t> tokens, fprnn::lengths n,
+                        same<solutions<T, Backend, X>>* how = nullptr) const {
         if (how) how->resize(static_cast<std::size_t>(size.layers));
-        variable x = embedding(t, "embedding", tokens);
+        const auto own = of_sequences(tokens, n);
+        variable x = embedding(t, "embedding", own.empty() ? tokens : own.view());
         for (int i = 0; i < size.layers; ++i)
-            x = block(t, block_dims(), prefix(i), x, how ? &(*how)[static_cast<std::size_t>(i)] : nullptr);
-        return head(t, head_dims(), "head.", x);
+            x = block(t, block_dims(), prefix(i), x, n, how ? &(*how)[static_cast<std::size_t>(i)] : nullptr);
+        return head(t, head_dims(), "head.", x, n);
     }
 
     /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored as X, and so are the logits.
@@ -91,6 +101,14 @@ public:
                   sequences_as<X> stored = {}) const {
         model_carry<T, array_of<T, Backend>> from_the_beginning;
         return evaluate(theta, tokens, from_the_beginning, how, backend, stored);
+    }
+    /// The same of sequences of unequal lengths, as above.
+    template <class T, backend_for<T> Backend = default_backend, class X = T>
+    auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, fprnn::lengths n,
+                  same<solutions<T, Backend, X>>* how = nullptr, Backend backend = Backend{},
+                  sequences_as<X> stored = {}) const {
+        model_carry<T, array_of<T, Backend>> from_the_beginning;
+        return evaluate(theta, tokens, n, from_the_beginning, how, backend, stored);
     }
 
     /// The same, from `carry` on, which is then where these tokens end: a prompt, then token by token. Where a chunk ends with
@@ -103,12 +121,25 @@ public:
                   sequences_as<X> stored = {}) const {
         return evaluate(parameters_on<T, Backend>(backend, theta), tokens, carry, how, backend, stored);
     }
+    template <class T, class Tensor, class Backend = default_backend, class X = T>
+        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
+    auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, fprnn::lengths n,
+                  model_carry<T, Tensor>& carry, same<solutions<T, Backend, X>>* how = nullptr,
+                  Backend backend = Backend{}, sequences_as<X> stored = {}) const {
+        return evaluate(parameters_on<T, Backend>(backend, theta), tokens, n, carry, how, backend, stored);
+    }
     /// The same with parameters that are where the backend works with them, for many calls: a device is given them once. Errors: also parameters or a
     /// carry of another device.
     template <class T, class Tensor, class Backend, class X = T>
         requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
     array_of<X, Backend> evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
                                   model_carry<T, Tensor>& carry, same<solutions<T, Backend, X>>* how,
+                                  same<Backend> backend, sequences_as<X> stored = {})
+    const { return evaluate(there, tokens, all_tokens, carry, how, backend, stored); }
+    template <class T, class Tensor, class Backend, class X = T>
+        requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
+    array_of<X, Backend> evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
+                                  fprnn::lengths n, model_carry<T, Tensor>& carry, same<solutions<T, Backend, X>>* how,
                                   same<Backend> backend, sequences_as<X> = {})
     const {
         static_assert(may_store<X, T, Backend>(),
@@ -127,6 +158,8 @@ public:
         const view<const T> table = theta["embedding"];
         model_carry<T, Tensor> next;
         detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
+        const auto own = of_sequences(tokens, n);
+        if (!own.empty()) tokens = own.view();
         array_of<X, Backend> x;
         backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
         detail::embedding(there(table), tokens, x.view(), backend);
@@ -138,7 +171,7 @@ public:
         const auto run = [&](const auto& l, const dims& d, const std::string& name, view<const T> from) {
             const index offset = std::remove_cvref_t<decltype(l)>::parameter_offset(theta, d, name);
             return l.template run<T, Backend, X>(d, there.data() + offset, std::as_const(x).view(), from, backend,
-                                                 nullptr);
+                                                 nullptr, n);
         };
         for (std::size_t i = 0; i < layers; ++i) {
             const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
@@ -158,6 +191,18 @@ public:
     dims head_dims() const { return {.d_in = size.d_model, .d_inner = size.d_model, .d_out = size.classes}; }
 
 private:
+    static constexpr std::span<const index> all_tokens{};
+
+    /// The tokens of the sequences, and others that stand for what is behind their ends; none where all have all tokens.
+    static tensor<std::int32_t> of_sequences(view<const std::int32_t> tokens, fprnn::lengths n) {
+        if (n.empty()) return {};
+        detail::require_rank("sequence_model", "tokens", tokens.shape(), 2, "[B,T]");
+        n.require_of(tokens.shape()[0], tokens.shape()[1], "sequence_model");
+        tensor<std::int32_t> own(tokens.shape());
+        for (index b = 0; b < tokens.shape()[0]; ++b)
+            for (index t = 0; t < n.of_sequences()[static_cast<std::size_t>(b)]; ++t) own(b, t) = tokens(b, t);
+        return own;
+    }
     static std::string prefix(int i) { return "blocks." + std::to_string(i) + "."; }
 
     template <class Layer, class T>
