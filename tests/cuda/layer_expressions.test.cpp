@@ -5,6 +5,7 @@
 #include "layer_expressions_check.hpp"
 
 #include <cmath>
+#include <vector>
 
 namespace {
 
@@ -68,6 +69,12 @@ TEST_CASE("cuda layer: damped iterations are those of the CPU, and what is the C
                              doctest::Contains("layer: solvers, stops and adjoints of one's own"),
                              fprnn::argument_error);
     }
+    const fprnn::layer layer(layers::product_of_iterate());
+    const std::vector<index> n{4, 3, 0, 4, 1};
+    CHECK_THROWS_WITH_AS(layer(fprnn::init<double>(layer, {.d_in = 4, .d_inner = 6}), x, n, fprnn::tensor<double>(),
+                               fprnn::cuda::device()),
+                         "layer: sequences of unequal lengths are the CPU's; expected no lengths on a device",
+                         fprnn::argument_error);
 }
 TEST_CASE("cuda layer: an operation by itself is a layer, with its adjoint") {
     using namespace fprnn::symbols;

@@ -243,4 +243,66 @@ TEST_CASE("sequence_model: parameters are named by layer, and sizes below one ar
                          "model_dims: layers must be at least 1, got 0", fprnn::argument_error);
 }
 
+TEST_CASE("sequence_model: in a ragged batch, a sequence has the logits and the gradient that it has alone") {
+    const sequence_model model(
+        fprnn::models::fp_mamba<2>(),
+        model_dims{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .d_state = 3, .layers = 2}, tight,
+        implicit{.tolerance = 1e-13, .ell_max = 1000});
+    const auto theta = model.init<double>(fprnn::seed{6});
+    const std::vector<index> n{5, 2, 0, 4};
+    const auto tokens = numbers(4, 5, 3, 1), targets = numbers(4, 5, 4, 2);
+    auto padded = tokens, counted = targets;
+    for (index b = 0; b < 4; ++b)
+        for (index t = n[static_cast<std::size_t>(b)]; t < 5; ++t)
+            padded(b, t) = -7, counted(b, t) = fprnn::ignored_target;
+
+    std::vector<fprnn::solution<double>> how;
+    fprnn::models::model_carry<double> carry;
+    const auto logits = model.evaluate(theta, padded.view(), n, carry, &how);
+    CHECK(fprnn::testing::same_bits(logits, model.evaluate(theta, padded.view(), n)));
+    fprnn::tape<double> tape(theta);
+    const auto loss = cross_entropy(tape, model(tape, padded.view(), n), counted.view());
+    const auto gradient = tape.gradient(loss);
+    auto sum = theta.zeros_like();
+    for (index b = 0; b < 4; ++b) {
+        CAPTURE(b);
+        const index length = n[static_cast<std::size_t>(b)];
+        CHECK(how[0].tokens_converged[static_cast<std::size_t>(b)] == length);
+        CHECK(fprnn::testing::largest(
+                  fprnn::testing::tokens(fprnn::testing::sequences(logits, b, 1), length, 5 - length)) == 0);
+        if (length == 0) continue;
+        tensor<std::int32_t> own({1, length}), own_targets({1, length});
+        std::copy_n(tokens.data() + b * 5, length, own.data());
+        std::copy_n(targets.data() + b * 5, length, own_targets.data());
+        fprnn::models::model_carry<double> own_carry;
+        const auto alone = model.evaluate(theta, own.view(), own_carry);
+        CHECK(fprnn::testing::distance(fprnn::testing::tokens(fprnn::testing::sequences(logits, b, 1), 0, length),
+                                       alone) < 1e-14);
+        for (const std::size_t i : {0, 1})
+            CHECK(fprnn::testing::distance(fprnn::testing::sequences(carry.blocks[i], b, 1), own_carry.blocks[i]) <
+                  1e-14);
+        fprnn::tape<double> its(theta);
+        const auto& part = its.gradient(cross_entropy(its, model(its, own.view()), own_targets.view()));
+        for (index i = 0; i < sum.size(); ++i)  // means over 11 tokens and over its own
+            sum.data()[i] += part.data()[i] * static_cast<double>(length) / 11;
+    }
+    CHECK(fprnn::testing::distance(gradient, sum) < 1e-12 * fprnn::testing::largest(sum));
+
+    // The next tokens of those that go on.
+    const std::vector<index> next{0, 3, 1, 0};
+    const auto before = carry;
+    model.evaluate(theta, tokens.view(), next, carry);
+    for (const std::size_t i : {0, 1})
+        CHECK(fprnn::testing::same_bits(fprnn::testing::sequences(carry.blocks[i], 0, 1),
+                                        fprnn::testing::sequences(before.blocks[i], 0, 1)));
+    const std::vector<index> few{5, 2}, long_one{5, 2, 0, 6};
+    CHECK_THROWS_WITH_AS(model.evaluate(theta, padded.view(), few),
+                         "sequence_model: lengths must be 4 numbers, one a sequence, or none, got 2",
+                         fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(model(tape, padded.view(), long_one), "sequence_model: lengths[3] must lie in [0,5], got 6",
+                         fprnn::argument_error);
+    const std::vector<index> all(4, 5);
+    CHECK_THROWS_AS(model.evaluate(theta, padded.view(), all), fprnn::argument_error);  // −7 is no token
+}
+
 }  // namespace
