@@ -397,6 +397,60 @@ struct windows_of_gated_delta {
 };
 TEST_CASE_TEMPLATE_INVOKE(differences, windows_of_fp_rnn, windows_of_opened_tokens, windows_of_gated_delta);
 
+/// Long enough that threads share a tile, which holds few sequences.
+template <class Expression>
+void check_few(Expression expression) {
+    constexpr fprnn::dims wide{.d_in = 4, .d_inner = 64, .d_state = 3, .d_out = 5};
+    const index T = 330;
+    for (const index C : {index{160}, fprnn::whole_sequence})
+        for (const fprnn::adjoint& adjoint :
+             {fprnn::adjoint(fprnn::implicit{.tolerance = 1e-4, .ell_max = 9}), fprnn::adjoint(fprnn::truncated{2})})
+            for (const std::vector<index>& n :
+                 {std::vector<index>{170}, {330, 170}, {0, 300}, {170, 0, 330, 2, 290}, {2, 2, 0}}) {
+                CAPTURE(C);
+                CAPTURE(adjoint.index());
+                CAPTURE(n.size());
+                const fprnn::layer l(expression, {.length = C, .tolerance = 1e-3, .ell_max = 9}, adjoint);
+                auto theta = fprnn::init<float>(l, wide, fprnn::seed{3});
+                shake(theta, 0.1);
+                const auto few = static_cast<index>(n.size()), carried = l.carry_width(wide);
+                batch<float> of{normal<float>({few, T, 4}, 1), normal<float>({few, T, l.output_width(wide)}, 2),
+                                normal<float>({few, carried}, 3, 0.3), normal<float>({few, carried}, 4)};
+                const auto whole = of;
+                of.x = spoilt_behind(of.x, n);
+                const auto got = there_and_back(l, theta, of, n, fprnn::eigen(1));
+                for (const int threads : {2, 3}) {
+                    const auto shared = there_and_back(l, theta, of, n, fprnn::eigen(threads));
+                    CHECK(same_bits(got.sol.value, shared.sol.value));
+                    CHECK(same_bits(got.sol.carry, shared.sol.carry));
+                    CHECK(same_bits(got.x_bar, shared.x_bar));
+                    CHECK(same_bits(got.carry_bar, shared.carry_bar));
+                    CHECK(same_bits(got.theta_bar, shared.theta_bar));
+                    for (index b = 0; b < few; ++b) CHECK(same_convergence(got.sol, shared.sol, b));
+                }
+                for (index b = 0; b < few; ++b) {
+                    const index L = at(n, b);
+                    if (L == 0) continue;
+                    const batch<float> its{tokens(sequences(whole.x, b, 1), 0, L),
+                                           tokens(sequences(whole.y_bar, b, 1), 0, L), sequences(whole.carry, b, 1),
+                                           sequences(whole.carry_bar, b, 1)};
+                    const auto alone = there_and_back(l, theta, its, {}, fprnn::eigen(2));
+                    CHECK(same_bits(tokens(sequences(got.sol.value, b, 1), 0, L), alone.sol.value));
+                    CHECK(same_bits(sequences(got.sol.carry, b, 1), alone.sol.carry));
+                    CHECK(same_bits(tokens(sequences(got.x_bar, b, 1), 0, L), alone.x_bar));
+                    CHECK(same_bits(sequences(got.carry_bar, b, 1), alone.carry_bar));
+                    CHECK(got.sol.total_iterations[static_cast<std::size_t>(b)] == alone.sol.total_iterations[0]);
+                    CHECK(got.sol.residual[static_cast<std::size_t>(b)] == alone.sol.residual[0]);
+                }
+            }
+}
+TEST_CASE("lengths: one sequence and few have the bits that they have alone, with any number of threads") {
+    check_few(fprnn::models::fp_rnn<2>());
+    check_few(fprnn::models::fp_mamba<2>());
+    check_few(gated_delta());
+    check_few(opened());
+}
+
 TEST_CASE(
     "lengths: without a tape and on it, from a carry or none, with any number of threads, a batch has one value") {
     const fprnn::layer l(fprnn::models::fp_mamba<2>());
