@@ -43,3 +43,7 @@ endif()
 
 add_library(fprnn_own INTERFACE)
 target_link_libraries(fprnn_own INTERFACE fprnn::fprnn fprnn_warnings fprnn_options)
+
+# The library of what programs have in common has the options of this project's own targets, as they have each other's.
+target_link_libraries(fprnn_compiled PRIVATE fprnn_own)
+target_compile_options(fprnn_compiled PRIVATE $<$<CONFIG:Release>:-O2>)

@@ -13,7 +13,7 @@ endfunction()
 # With -O2, tests compile in two thirds of the time that they take with -O3. Operations are tested with -O3 all the same, as
 # examples and benchmarks are compiled.
 add_library(fprnn_test INTERFACE)
-target_link_libraries(fprnn_test INTERFACE fprnn_own doctest::doctest)
+target_link_libraries(fprnn_test INTERFACE fprnn_own fprnn::compiled doctest::doctest)
 if(NOT FPRNN_QUICK)
     target_compile_options(fprnn_test INTERFACE $<$<CONFIG:Release>:-O2>)
 endif()

@@ -1,6 +1,7 @@
 #pragma once
 
 /// The whole library but for io/, which writes files and draws.
+#include <fprnn/compiled.hpp>
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/mixers/check_mixer.hpp>
 #include <fprnn/models/fp_mamba.hpp>
