@@ -6,5 +6,4 @@
 #include <fprnn/cuda/bf16.hpp>
 #include <fprnn/cuda/scan.cuh>
 #include <fprnn/cuda/selective_scan.cuh>
-#include <fprnn/cuda/tokens.hpp>
 #include <fprnn/fprnn.hpp>

@@ -5,13 +5,12 @@
 
 #include <fprnn/cuda/bf16.hpp>
 #include <fprnn/cuda/tensor.hpp>
-#include <fprnn/cuda/tokens.hpp>
+#include <fprnn/cuda/train.hpp>
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/tasks/word_problem.hpp>
-#include <fprnn/train/trainer.hpp>
 
 #include <doctest/doctest.h>
 

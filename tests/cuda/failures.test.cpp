@@ -6,10 +6,9 @@
 
 #include <ops/checks.hpp>
 
-#include <fprnn/cuda/tokens.hpp>
+#include <fprnn/cuda/train.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/tasks/word_problem.hpp>
-#include <fprnn/train/trainer.hpp>
 
 #include <algorithm>
 #include <cstddef>

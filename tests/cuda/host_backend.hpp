@@ -6,7 +6,7 @@
 #include "host_selective_scan.hpp"
 #include "host_team.hpp"
 
-#include <fprnn/cuda/backend.hpp>
+#include <fprnn/cuda/layer.hpp>
 #include <fprnn/cuda/team_row.hpp>
 
 #include <doctest/doctest.h>

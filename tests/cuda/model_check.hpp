@@ -2,11 +2,10 @@
 
 #include "random.hpp"
 
-#include <fprnn/cuda/tokens.hpp>
+#include <fprnn/cuda/train.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/tasks/word_problem.hpp>
-#include <fprnn/train/trainer.hpp>
 
 #include <doctest/doctest.h>
 

@@ -5,8 +5,7 @@
 #include "host_backend.hpp"
 #include "random.hpp"
 
-#include <fprnn/cuda/tokens.hpp>
-#include <fprnn/train/trainer.hpp>
+#include <fprnn/cuda/train.hpp>
 
 #include <doctest/doctest.h>
 

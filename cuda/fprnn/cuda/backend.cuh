@@ -1,11 +1,11 @@
 #pragma once
 
-#include <fprnn/cuda/backend.hpp>
 #include <fprnn/cuda/block.cuh>
+#include <fprnn/cuda/layer.hpp>
 #include <fprnn/cuda/row.cuh>
 #include <fprnn/cuda/selective_scan.cuh>
 #include <fprnn/cuda/team_row.hpp>
-#include <fprnn/cuda/tokens.hpp>
+#include <fprnn/cuda/train.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -10,14 +10,14 @@
 #include <fprnn/cuda/row.hpp>
 #include <fprnn/cuda/tensor.hpp>
 #include <fprnn/ops/bodies.hpp>
+#include <fprnn/ops/rows.hpp>
 
 #include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
 
-/// What layers ask of a device (concept backend_for): with this, layer(gpu.copy(theta), gpu.copy(x), gpu) runs there. CUDA
-/// sources include backend.cuh, which has the kernels.
+/// What layers and operations ask of a device (concept backend_for, detail::eager). CUDA sources include backend.cuh, which has the kernels.
 namespace fprnn::cuda {
 
 namespace detail {
@@ -239,3 +239,55 @@ void device::multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, vie
 }
 
 }  // namespace fprnn::cuda
+
+/// Operations on a device's tensors.
+namespace fprnn::detail {
+
+template <class T>
+struct arguments<cuda::tensor<T>> {
+    using reads = cuda::tensor_view<const T>;
+    using writes = cuda::tensor_view<T>;
+};
+
+template <>
+struct eager<cuda::device> {
+    using device = cuda::device;
+
+    template <class T>
+    static cuda::tensor<T> make(device& d, const shape& s) {
+        return {d, s};
+    }
+    template <class A>
+    static void require_here(const device& d, const char* operation, const named<A>& argument) {
+        if constexpr (!host_array<A>)
+            if (!argument.array.empty()) d.require_here(operation, argument.name, argument.array);
+    }
+    template <class T>
+    static cuda::detail::numbers<T> numbers(device& d, view<const T> x) {
+        cuda::detail::numbers<T> there(d, x.size());
+        d.put(x.size(), x.data(), there.data());
+        return there;
+    }
+
+    template <class T, class Body>
+    static void each_row(device& d, index rows, const Body& body) {
+        d.rows<T>(rows, body);
+    }
+    /// As one long row.
+    template <class T, class Body>
+    static void each_channel(device& d, index rows, Body body) {
+        body.channels *= rows;
+        if (body.channels > 0) d.row<T>(body);
+    }
+    template <class T, class Body, class Finish>
+    static void each_row_with_sum(device& d, index rows, index n, T* to, Body&& body, Finish&& finish) {
+        cuda::detail::row_sums<T> sums(d, rows, n, to);
+        d.at_once([&] {
+            d.rows<T>(rows, body(sums.into));
+            sums.finish();
+            finish();
+        });
+    }
+};
+
+}  // namespace fprnn::detail

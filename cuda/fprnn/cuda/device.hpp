@@ -42,6 +42,7 @@ class graphs_of_calls;
 class known_graphs;
 class recorder;
 struct device_planning;
+struct device_layer_calls;
 
 inline void copy_now(const device&, void* to, const void* from, index bytes, const fprnn::shape&);
 
@@ -163,6 +164,7 @@ public:
     template <class T>
     using row_sums = detail::row_sums<T>;
     using planning = detail::device_planning;
+    using layer_calls = detail::device_layer_calls;  // fprnn/cuda/layer.hpp
 
     /// argument_error unless x, a tensor or its view, is on this device.
     template <class Array>

@@ -7,6 +7,7 @@
 #include <fprnn/operations/table.hpp>
 
 #include <cstddef>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -65,6 +66,17 @@ struct device_planning {
         }
     }
     static constexpr bool comes_first(const graph::view& g, slot s) { return is_early(g, s); }
+    template <class Solving, class Lengths>
+    static void check(const Solving& by, const Lengths& n) {
+        require(!by.is_for_the_host(), "layer", [] {
+            return std::string(
+                "solvers, stops and adjoints of one's own, Anderson's among them, and shares of a batch are the CPU's; "
+                "expected picard or damped, residual and iterations on a device");
+        });
+        require(n.empty(), "layer", [] {
+            return std::string("sequences of unequal lengths are the CPU's; expected no lengths on a device");
+        });
+    }
 
 private:
     template <class T, class Backend, class Before, class Behind>

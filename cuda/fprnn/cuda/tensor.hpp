@@ -35,8 +35,6 @@ class tensor {
 
 public:
     using value_type = T;
-    using reads = tensor_view<const T>;
-    using writes = tensor_view<T>;
 
     tensor() = default;
     /// What has been moved from is empty, its shape too, and on no device.

@@ -95,19 +95,19 @@ struct cross_entropy_row {
 namespace fprnn::detail {
 
 template <>
-struct tokens_there<cuda::device> {
+struct embedding_rows<cuda::device> {
     using device = cuda::device;
 
     template <class T, class X>
-    static void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, device& d) {
-        auto there = bring(d, tokens);
+    static void value(view<const T> table, view<const std::int32_t> tokens, view<X> y, device& d) {
+        auto there = eager<device>::numbers(d, tokens);
         d.rows<T>(tokens.size(),
                   cuda::detail::embedding_row<T, X>{table.shape()[1], table.data(), there.data(), y.data()});
     }
 
     /// The host says which tokens a row of the table stood for.
     template <class T, class X>
-    static void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, device& d) {
+    static void back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, device& d) {
         const index V = table_bar.shape()[0], D = table_bar.shape()[1];
         fprnn::tensor<index> lists({V + 1 + tokens.size()});  // where a row's positions begin, and all positions
         index *first = lists.data(), *places = first + V + 1;
@@ -115,17 +115,22 @@ struct tokens_there<cuda::device> {
         std::partial_sum(first, places, first);
         std::vector<index> next(first, places);
         for (index i = 0; i < tokens.size(); ++i) places[next[static_cast<std::size_t>(tokens[i])]++] = i;
-        auto there = bring(d, std::as_const(lists).view());
+        auto there = eager<device>::numbers(d, std::as_const(lists).view());
         d.rows<T>(V, cuda::detail::embedding_back_row<T, X>{D, there.data(), there.data() + V + 1, y_bar.data(),
                                                             table_bar.data()});
     }
+};
+
+template <>
+struct cross_entropy_rows<cuda::device> {
+    using device = cuda::device;
 
     /// logits_bar is overwritten before the host has seen the loss, so that an error may leave it with or without its new numbers.
     template <class T, class X>
-    static void cross_entropy(view<const X> logits, view<const std::int32_t> targets, T scale, view<X> logits_bar,
-                              device& d, cross_entropy_result<T>& result) {
+    static void value(view<const X> logits, view<const std::int32_t> targets, T scale, view<X> logits_bar, device& d,
+                      cross_entropy_result<T>& result) {
         const index tokens = logits.shape()[1], n = targets.size();
-        auto there = bring(d, targets);
+        auto there = eager<device>::numbers(d, targets);
         cuda::detail::numbers<double> loss(d, n);
         cuda::detail::numbers<answer> answers(d, n);
         d.rows<T>(n, cuda::detail::cross_entropy_row<T, X>{logits.shape()[2], logits.data(), there.data(), scale,

@@ -136,7 +136,7 @@ concept holds_rows = requires(const Body& body) {
     { body.channels } -> std::convertible_to<index>;
 };
 
-/// Whether a machine stores sequences as X whose numbers are T: as themselves, and on a device in a shorter type.
+/// Whether a machine stores sequences as X whose numbers are T: as themselves, or in a shorter type that it names.
 template <class X, class T, class Backend>
 consteval bool may_store() {
     if constexpr (requires { typename Backend::template computed_in<X>; })
@@ -145,8 +145,8 @@ consteval bool may_store() {
         return std::is_same_v<X, T>;
 }
 
-/// How a training or an evaluation stores sequences between layers: as X. The default is what its parameters are; a device may have a
-/// shorter type, sequences_as<cuda::bf16>.
+/// How a training or an evaluation stores sequences between layers: as X. The default is what its parameters are; a backend may have a
+/// shorter type.
 template <class X>
 struct sequences_as {};
 
@@ -178,8 +178,8 @@ struct sequences_as {};
 ///                                        too, and what it called once may happen again without calling it
 ///     repeat_by_rows(n, running, calls)  the same within by_rows(n, ·), where row i may be done before others begin, and nothing may come in
 ///                                        between
-///     at_once(calls)                     calls(), of which either all happens or, where something throws, nothing; without graphs a
-///                                        device may have done a part
+///     at_once(calls)                     calls(), of which either all happens or, where something throws, nothing, as far as
+///                                        the backend can take it back
 ///     copy(n, from, to), fill(n, to, value)
 ///     put(n, from, to)                   numbers of the host, which may change when this returns
 ///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes
@@ -197,7 +197,10 @@ struct sequences_as {};
 ///     packed_size<T>(n, k)               numbers of `packed`, for W [n,k] or n rows of k; 0 when that would be of no use
 ///
 /// Memory: memory<T>(backend, n) has n numbers at data(), not initialised, until it ends; array<T> is what the machine's tensors are,
-/// which assign(array, shape) makes zeros of that shape.
+/// which assign(array, shape) makes zeros of that shape. Where array<T> is not tensor<T>, memory is the backend's own, and its headers say what
+/// the host's do for others: detail::arguments and detail::eager (ops/rows.hpp), detail::embedding_rows, detail::cross_entropy_rows,
+/// parameters_on, gradient_on and detail::updates_on are specialised; Backend::planning (operations/table.hpp) and Backend::layer_calls
+/// (fixed_point/layer.hpp) are what it does differently with expressions and with layer(theta, x, backend).
 template <class B, class T>
 concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::span<const weights_part<T>> parts,
                                index n, view<T> packing, T* to, const T* from, detail::row_body body,

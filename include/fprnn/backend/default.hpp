@@ -5,11 +5,11 @@
 
 namespace fprnn {
 
-/// Where calls run that name no backend. CUDA sources have no Eigen: there it is the reference.
-#ifdef __CUDACC__
-using default_backend = reference;
-#else
+/// Where calls run that name no backend: the reference in CUDA sources, which do without Eigen.
+#ifdef FPRNN_EIGEN
 using default_backend = eigen;
+#else
+using default_backend = reference;
 #endif
 
 }  // namespace fprnn

@@ -10,7 +10,7 @@
 #include <thread>
 #include <type_traits>
 
-#ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
+#ifdef FPRNN_EIGEN
 
 namespace fprnn {
 

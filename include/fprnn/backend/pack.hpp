@@ -12,7 +12,7 @@
 #include <limits>
 #include <type_traits>
 
-#ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
+#ifdef FPRNN_EIGEN
 #include <Eigen/Core>
 
 namespace fprnn {

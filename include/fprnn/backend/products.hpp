@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
+#ifdef FPRNN_EIGEN
 #include <Eigen/Core>
 
 namespace fprnn {

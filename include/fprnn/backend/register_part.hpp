@@ -1,10 +1,11 @@
 #pragma once
 
+#include <fprnn/core/host_device.hpp>
 #include <fprnn/core/shape.hpp>
 
 #include <cstdint>
 
-#ifndef __CUDACC__  // CUDA sources do without Eigen, on which nvcc is slow
+#ifdef FPRNN_EIGEN
 #include <Eigen/Core>
 
 /// The first `filled` numbers of a register, 0 < filled < its size: rows whose width is no multiple of it end

@@ -5,6 +5,7 @@
 #define FPRNN_BOTH __host__ __device__
 #else
 #define FPRNN_BOTH
+#define FPRNN_EIGEN  // CUDA sources do without Eigen and its packs: on these nvcc is slow
 #endif
 
 // Where a body of a device calls a function of the host, such as that of a mixer without FPRNN_BOTH, nvcc warns, leaves the call out and

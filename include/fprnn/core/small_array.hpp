@@ -6,7 +6,7 @@
 
 namespace fprnn {
 
-/// N values side by side, on host and device: without a flag, nvcc lets device code call no member of std::array.
+/// N values side by side. Code that is FPRNN_BOTH may call no member of std::array.
 template <class T, std::size_t N>
 struct small_array {
     T values[N];

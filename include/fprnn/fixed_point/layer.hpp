@@ -18,6 +18,11 @@
 
 namespace fprnn {
 
+namespace detail {
+/// A carry that is left out.
+struct no_carry {};
+}  // namespace detail
+
 /// An expression with a schedule and an adjoint: [B,T,d_in] → [B,T,width], solved at its fixed point.
 ///
 ///     auto layer = fixed_point(f, chunked{.length = 1}, implicit{});
@@ -63,35 +68,42 @@ public:
     /// Numbers that a sequence's carry holds: scan states, last tokens.
     static index carry_width(const dims& size) { return graph::carry_width(nodes, size); }
 
-    /// The widths are read off the parameters' own tree when it was made by init(layer, …). Arguments and results are the host's, wherever
-    /// the backend computes: a device is given copies, and gives its results back.
+    /// The widths are read off the parameters' own tree when it was made by init(layer, …).
     template <class T, class U, backend_for<T> Backend = default_backend>
-        requires(std::is_same_v<std::remove_const_t<U>, T>)
+        requires(std::is_same_v<std::remove_const_t<U>, T>&& host_memory_backend<Backend, T>)
     solution<T>
-    operator()(const layer_parameters<T>& theta, view<U> from, same<view<const T>> carry = {},
+    operator()(const layer_parameters<T>& theta, view<U> x, same<view<const T>> carry = {},
                Backend backend = {}) const {
-        return from_host<T>(theta, from, {}, carry, backend);
+        return run<T>(theta.widths, parameters_of(theta), x, carry, backend, nullptr);
     }
     template <class T, backend_for<T> Backend = default_backend>
-    solution<T> operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
-                           Backend backend = {}) const {
+        requires(host_memory_backend<Backend, T>)
+    solution<T>
+    operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
+               Backend backend = {}) const {
         return (*this)(theta, x.view(), carry.empty() ? view<const T>{} : carry.view(), std::move(backend));
     }
     template <class T, class U, backend_for<T> Backend = default_backend>
-        requires(std::is_same_v<std::remove_const_t<U>, T>)
+        requires(std::is_same_v<std::remove_const_t<U>, T>&& host_memory_backend<Backend, T>)
     solution<T>
     operator()(const layer_parameters<T>& theta, const tensor<T>& x, view<U> carry, Backend backend = {}) const {
         return (*this)(theta, x.view(), carry, std::move(backend));
     }
-    /// The same of sequences of unequal lengths, of which the caller says how many tokens each has; on the CPU alone. Errors: not B numbers of
-    /// [0,T].
+    template <class T, backend_for<T> Backend>
+        requires(host_memory_backend<Backend, T>)
+    solution<T>
+    operator()(const layer_parameters<T>& theta, const tensor<T>& x, Backend backend) const {
+        return (*this)(theta, x.view(), {}, std::move(backend));
+    }
+    /// The same of sequences of unequal lengths, of which the caller says how many tokens each has. Errors: not B numbers of [0,T].
     template <class T, host_array X, host_array Carry = tensor<T>, backend_for<T> Backend = default_backend>
-        requires(std::is_same_v<element<X>, T>&& std::is_same_v<element<Carry>, T>)
+        requires(std::is_same_v<element<X>, T>&& std::is_same_v<element<Carry>, T>&& host_memory_backend<Backend, T>)
     solution<T>
     operator()(const layer_parameters<T>& theta, const X& x, fprnn::lengths n, const Carry& carry = {},
                Backend backend = {}) const {
-        return from_host<T>(theta, {x.data(), x.shape()}, n.of_sequences(),
-                            carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend);
+        return run<T>(theta.widths, parameters_of(theta), {x.data(), x.shape()},
+                      carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend, nullptr,
+                      n);
     }
     template <class T, class Array, class Carry = tensor<T>, class Backend = default_backend>
         requires(detail::array_of_other<Array, T> || detail::array_of_other<Carry, T>)
@@ -102,38 +114,27 @@ public:
                       "layer, sizes) makes parameters of double, init<float>(layer, sizes) of float");
         return {};
     }
-    template <class T, backend_for<T> Backend>
-        requires(!host_memory_backend<Backend, T>)
-    solution<T>
-    operator()(const layer_parameters<T>& theta, const tensor<T>& x, Backend backend) const {
-        return (*this)(theta, x.view(), {}, std::move(backend));
-    }
 
-    /// The same of a backend's own tensors: layer(gpu.copy(theta), gpu.copy(x), gpu). On a GPU x may be stored as bf16 where
-    /// parameters are float; so is then the solution's value, while states, iterates, residuals and the carry are float.
-    template <class Parameters, class Array, class Backend, class T = typename Parameters::value_type,
-              class X = typename Array::value_type>
-        requires(backend_for<Backend, T>&& may_store<X, T, Backend>() &&
-                 std::is_same_v<Array, typename Backend::template array<X>>)
-    solution_on<T, Backend, X>
-    operator()(const Parameters& theta, const Array& x, Backend backend) const {
-        return (*this)(theta, x, {}, std::move(backend));
+    /// Of a backend that has calls of its own (Backend::layer_calls): what they take and return is said there.
+    template <class Parameters, class Array, class Backend>
+        requires(requires(const layer& l, const Parameters& theta, const Array& x, Backend& backend) {
+            Backend::layer_calls::call(l, theta, x, detail::no_carry(), backend);
+        })
+    auto operator()(const Parameters& theta, const Array& x, Backend backend) const {
+        return Backend::layer_calls::call(*this, theta, x, detail::no_carry(), backend);
     }
-    template <class Parameters, class Array, class Backend, class T = typename Parameters::value_type,
-              class X = typename Array::value_type>
-        requires(backend_for<Backend, T>&& may_store<X, T, Backend>() &&
-                 std::is_same_v<Array, typename Backend::template array<X>> && !std::is_same_v<Array, tensor<X>> &&
-                 requires(const Parameters& p) { p.layout; })
-    solution_on<T, Backend, X>
-    operator()(const Parameters& theta, const Array& x, const same<typename Backend::template array<T>>& carry,
-               Backend backend) const {
-        backend.require_here("layer", "theta", theta.values);
-        backend.require_here("layer", "x", x);
-        if (!carry.empty()) backend.require_here("layer", "carry", carry);
-        const index offset = parameter_offset(theta.layout, theta.widths, "");
-        return run<T, Backend, X>(theta.widths, theta.data() + offset, {x.data(), x.shape()},
-                                  carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend,
-                                  nullptr);
+    template <class Parameters, class Array, class Carry = detail::no_carry, class Backend>
+        requires(requires(const layer& l, const Parameters& theta, const Array& x, const Carry& carry,
+                          Backend& backend) { Backend::layer_calls::call(l, theta, x, carry, backend); })
+    auto operator()(const Parameters& theta, const Array& x, const Carry& carry, Backend backend) const {
+        return Backend::layer_calls::call(*this, theta, x, carry, backend);
+    }
+    template <class Parameters, class Array, class Carry, class Backend>
+        requires(requires(const layer& l, const Parameters& theta, const Array& x, fprnn::lengths n, const Carry& carry,
+                          Backend& backend) { Backend::layer_calls::call(l, theta, x, n, carry, backend); })
+    auto operator()(const Parameters& theta, const Array& x, fprnn::lengths n, const Carry& carry,
+                    Backend backend) const {
+        return Backend::layer_calls::call(*this, theta, x, n, carry, backend);
     }
 
     /// What the backward pass reads: one record, whatever the number of iterations. A record can be used again.
@@ -156,17 +157,10 @@ public:
              same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result,
              fprnn::lengths n = all_tokens) const {
         const engine::solving by = how();
-        require(has_tiles<Backend> || !by.is_for_the_host(), "layer", [] {
-            return std::string(
-                "solvers, stops and adjoints of one's own, Anderson's among them, and shares of a batch are the CPU's; "
-                "expected picard or damped, residual and iterations on a device");
-        });
+        detail::planning_of<Backend>::type::check(by, n);
         require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
                 [&] { return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string(); });
         const index B = x.shape()[0], tokens = x.shape()[1], carried = carry_width(size);
-        require(has_tiles<Backend> || n.empty(), "layer", [] {
-            return std::string("sequences of unequal lengths are the CPU's; expected no lengths on a device");
-        });
         n.require_of(B, tokens, "layer");
         require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
             return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
@@ -291,25 +285,15 @@ public:
         }
         return offset;
     }
+    /// The parameters, when they are this layer's own. Errors: names or shapes of another.
+    template <class T>
+    static const T* parameters_of(const layer_parameters<T>& theta) {
+        return theta.data() + parameter_offset(theta, theta.widths, "");
+    }
 
 private:
     static constexpr std::span<const index> all_tokens{};
 
-    template <class T, class Backend>
-    solution<T> from_host(const layer_parameters<T>& theta, view<const T> x, std::span<const index> n,
-                          view<const T> carry, Backend& backend) const {
-        const T* parameters = checked(theta);
-        if constexpr (host_memory_backend<Backend, T>) {
-            return run<T>(theta.widths, parameters, x, carry, backend, nullptr, n);
-        } else {
-            auto theta_there = detail::bring(backend, view<const T>(parameters, {theta.size()}));
-            auto x_there = detail::bring(backend, x), carry_there = detail::bring(backend, carry);
-            const auto there =
-                run<T>(theta.widths, theta_there.data(), {x_there.data(), x.shape()},
-                       carry.data() ? view<const T>{carry_there.data(), carry.shape()} : carry, backend, nullptr, n);
-            return {there, detail::fetch(backend, there.value), detail::fetch(backend, there.carry), there.work, {}};
-        }
-    }
     /// Errors: a schedule, a solver, a stop or an adjoint out of range.
     engine::solving how() const {
         schedule.validate();
@@ -322,11 +306,6 @@ private:
         return {schedule, solver,
                 stop ? *stop : fprnn::stop(residual{schedule.tolerance}) || fprnn::stop(iterations{schedule.ell_max}),
                 adjoint};
-    }
-    /// The parameters, when they are this layer's own.
-    template <class T>
-    static const T* checked(const layer_parameters<T>& theta) {
-        return theta.data() + parameter_offset(theta, theta.widths, "");
     }
 
     /// What a tape keeps from step to step.

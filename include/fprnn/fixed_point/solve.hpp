@@ -88,7 +88,7 @@ void report(frame<T, Backend>& f, index sequences, const watches<T>& of, T* coun
     f.each_row(sequences, body::report<T>{f.span, of, counts});
 }
 
-/// Whether tokens are measured one by one: a device has a team for each of them, and threads that share a tile share them.
+/// Whether tokens are measured one by one: without tiles each of them has a team, and threads that share a tile share them.
 template <class T, class Backend>
 bool measures_tokens(const frame<T, Backend>& f) {
     return !has_tiles<Backend> || f.threads > 1;

@@ -152,7 +152,7 @@ struct watches {
     tally* tallies = nullptr;  ///< [tile]
 };
 
-/// The steps of a chunk's tokens, where each of them has a team: a device's sequences alone would leave most of it idle.
+/// The steps of a chunk's tokens, where each of them has a team: with one a sequence, most teams would be idle.
 template <class T>
 struct token_steps {
     index tile, tokens, sequences;
@@ -185,7 +185,7 @@ struct begin_tallies {
     }
 };
 
-/// Watches of y ← f(y), in few bytes: programs of a device are short (docs/decisions/0015-programs-of-rows.md).
+/// Watches of y ← f(y), in few bytes, see docs/decisions/0015-programs-of-rows.md.
 template <class T>
 struct begin_watches {
     double tolerance;

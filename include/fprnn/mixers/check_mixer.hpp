@@ -8,7 +8,7 @@
 #include <type_traits>
 #include <vector>
 
-#ifndef __CUDACC__  // it tries mixers on packs of Eigen, too, which CUDA sources do without
+#ifdef FPRNN_EIGEN  // it tries mixers on packs, too
 
 namespace fprnn {
 

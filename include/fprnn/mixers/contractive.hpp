@@ -12,7 +12,7 @@ namespace fprnn {
 /// I − Q = s (I − Q_M) with s = min(1, ρ / ‖I − Q_M‖₂), ρ = Numerator / Denominator: a compact mixer M made a
 /// contraction. M is unchanged where ‖I − Q_M‖₂ ≤ ρ. The norm is exact (complement_norm) and differentiated;
 /// where two singular values are the largest, the gradient is that of one of them.
-/// Raw: those of M; prepared: those of M, then s. For a device M::size and M::scratch are FPRNN_BOTH.
+/// Raw: those of M; prepared: those of M, then s. It is FPRNN_BOTH where M is, M::size and M::scratch, too.
 /// Guaranteed: ‖I − Q‖₂ ≤ ρ < 1 for any finite raw numbers, up to rounding. ‖Q‖₂ ≤ 1 where it holds for M, as
 /// Q lies between I and Q_M.
 template <compact_mixer M, int Numerator, int Denominator>

@@ -48,11 +48,10 @@ concept prepares_with_scratch = prepares_in_scratch<M> &&
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
-/// A team executes them: on a device several threads, each with some of the channels. So that a mixer runs
-/// there, too,
+/// A team executes them, of one thread or of several, each with some of the channels. So that a mixer runs on several, too,
 ///
-///     FPRNN_BOTH               is said of each of these functions, but for sizes and check, and of what they call. nvcc refuses a layer on
-///                              a device whose mixer is one of the host alone
+///     FPRNN_BOTH               is said of each of these functions, but for sizes and check, and of what they call: a GPU takes no
+///                              other mixer
 ///     Team::each, sum, max     go over channels, n ≤ D at a time; in all of them a thread has the same ones of n
 ///     Team::once               writes what belongs to no channel
 ///     held, room               of fprnn/backend/backend.hpp say which rows they read more than once; one that calls them has M::holds = true, so

@@ -15,7 +15,7 @@ struct mixer_claims {
     std::function<tensor<double>(index D, const std::vector<tensor<double>>& raw)> dense{};
     bool norm_at_most_one = false;  ///< ‖Q‖₂ ≤ 1, whatever the raw numbers are
     bool contracts = false;         ///< ‖I − Q‖₂ < 1, whatever the raw numbers are
-    /// On a team of several threads, too, as a GPU has: not of a mixer of plain loops, which is one for the CPU alone.
+    /// On a team of several threads, too: not of a mixer of plain loops, which is one for the CPU alone.
     bool several_threads = true;
     /// None: of 1, 2, 3, 4, 8, 17 and 18 those that M::check accepts, or else the least that it accepts.
     std::vector<index> widths{};

@@ -12,8 +12,7 @@
 namespace fprnn {
 
 /// Q = A B, B applied first: the authors' mixture of mixers is a product of several. Raw and prepared: those
-/// of A, then those of B. For a device A::size and B::size are FPRNN_BOTH, as those of the library's own
-/// mixers are.
+/// of A, then those of B. It is FPRNN_BOTH where A and B are, A::size and B::size, too.
 /// Guaranteed: ‖Q‖₂ ≤ ‖A‖₂ ‖B‖₂. A product of contractions need not be one: ‖I − AB‖₂ ≤ ‖I − A‖₂ + ‖A‖₂ ‖I −
 /// B‖₂.
 template <class A, class B>

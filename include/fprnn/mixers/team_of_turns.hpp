@@ -111,7 +111,7 @@ private:
     std::condition_variable passed_;
 };
 
-/// A team as a GPU has, whose threads take turns: a thread has the channels rank, rank + size, …
+/// A team of several threads, which take turns: a thread has the channels rank, rank + size, …
 struct team_of_turns {
     static constexpr int size = 3;
     static inline thread_local bool backwards = false;  ///< the last rank begins

@@ -128,8 +128,8 @@ public:
                   Backend backend = Backend{}, sequences_as<X> stored = {}) const {
         return evaluate(parameters_on<T, Backend>(backend, theta), tokens, n, carry, how, backend, stored);
     }
-    /// The same with parameters that are where the backend works with them, for many calls: a device is given them once. Errors: also parameters or a
-    /// carry of another device.
+    /// The same with parameters that are where the backend works with them, for many calls: they are brought there once. Errors: also
+    /// parameters or a carry that are elsewhere.
     template <class T, class Tensor, class Backend, class X = T>
         requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
     array_of<X, Backend> evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
@@ -146,9 +146,7 @@ public:
                       "sequence_model: the backend does not store sequences as sequences_as says");
         const parameter_tree<T>& theta = there.tree();
         there.require_here("sequence_model", backend);
-        if constexpr (!parameters_on<T, Backend>::shared)
-            for (const Tensor& c : carry.blocks)
-                if (!c.empty()) backend.require_here("sequence_model", "carry", c);
+        for (const Tensor& c : carry.blocks) detail::require_here(backend, "sequence_model", detail::named{"carry", c});
         const auto layers = static_cast<std::size_t>(size.layers);
         const std::size_t carried = carry.blocks.size();
         require(carried == 0 || carried == layers, "sequence_model", [&] {

@@ -99,6 +99,9 @@ struct plain_planning {
     }
     /// Whether a node is evaluated before others that depend on as much.
     static constexpr bool comes_first(const graph::view&, graph::slot) { return false; }
+    /// Errors: a way to solve, or lengths of sequences, that the backend does not have.
+    template <class Solving, class Lengths>
+    static void check(const Solving&, const Lengths&) {}
 };
 
 namespace detail {

@@ -76,20 +76,17 @@ FPRNN_BOTH void softmax_slope(index V, const X* x, softmax_row<T> m, std::int32_
     Team::once([&] { bar[target] = static_cast<X>(static_cast<T>(bar[target]) - scale); });
 }
 
-/// cross_entropy of views that lie where the backend works with them; it may have stored the logits as what is computed in T.
-template <class T, class X, class Backend>
-void cross_entropy(view<const X> logits, view<const std::int32_t> targets, view<X> logits_bar, Backend& backend,
-                   cross_entropy_result<T>& result) {
-    result.loss = 0;
-    result.tokens = require_targets("cross_entropy", logits, targets);
-    require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
-    const index B = logits.shape()[0], tokens = logits.shape()[1];
-    const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
-    result.answers.assign(static_cast<std::size_t>(B * tokens), answer::ignored);
-    result.sequences.assign(static_cast<std::size_t>(B), 0);
-    if constexpr (host_memory_backend<Backend, T>) {
+/// Of every token what its logits say, and its part of the gradient, in the host's memory: adds to result.sequences and overwrites
+/// result.answers. A backend with memory of its own specialises it.
+template <class Backend>
+struct cross_entropy_rows {
+    template <class T, class X>
+    static void value(view<const X> logits, view<const std::int32_t> targets, T scale, view<X> logits_bar,
+                      Backend& backend, cross_entropy_result<T>& result) {
+        static_assert(host_memory_backend<Backend, T>,
+                      "a backend with memory of its own specialises detail::cross_entropy_rows");
         using team = typename Backend::template team<T>;
-        const index V = logits.shape()[2];
+        const index B = logits.shape()[0], tokens = logits.shape()[1], V = logits.shape()[2];
         backend.for_each(B, [&](index b) {
             double& loss = result.sequences[static_cast<std::size_t>(b)];
             for (index i = b * tokens; i < (b + 1) * tokens; ++i) {
@@ -107,9 +104,21 @@ void cross_entropy(view<const X> logits, view<const std::int32_t> targets, view<
                 if (bar) softmax_slope<team>(V, x, m, targets[i], scale, true, bar);
             }
         });
-    } else {
-        tokens_there<Backend>::cross_entropy(logits, targets, scale, logits_bar, backend, result);
     }
+};
+
+/// cross_entropy of views that lie where the backend works with them; it may have stored the logits as what is computed in T.
+template <class T, class X, class Backend>
+void cross_entropy(view<const X> logits, view<const std::int32_t> targets, view<X> logits_bar, Backend& backend,
+                   cross_entropy_result<T>& result) {
+    result.loss = 0;
+    result.tokens = require_targets("cross_entropy", logits, targets);
+    require_optional("cross_entropy", "logits_bar", logits_bar, logits.shape());
+    const index B = logits.shape()[0], tokens = logits.shape()[1];
+    const T scale = result.tokens ? T(1) / static_cast<T>(result.tokens) : T(0);
+    result.answers.assign(static_cast<std::size_t>(B * tokens), answer::ignored);
+    result.sequences.assign(static_cast<std::size_t>(B), 0);
+    cross_entropy_rows<Backend>::value(logits, targets, scale, logits_bar, backend, result);
     for (double l : result.sequences) result.loss += l;
     if (result.tokens) result.loss /= static_cast<double>(result.tokens);
 }
@@ -169,7 +178,7 @@ void cross_entropy_back(const A& logits, view<const std::int32_t> targets, eleme
     detail::require_here(backend, "cross_entropy_back", detail::named{"logits", logits},
                          detail::named{"logits_bar", logits_bar});
     if (counted == 0) return;
-    auto there = detail::bring(backend, targets);
+    auto there = detail::eager<Backend>::numbers(backend, targets);
     detail::each_row<T>(backend, targets.size(),
                         body::cross_entropy_back<T>{logits.shape()[2], logits.data(), there.data(),
                                                     loss_bar / static_cast<T>(counted), logits_bar.data()});

@@ -3,7 +3,9 @@
 #include <fprnn/backend/reference.hpp>
 #include <fprnn/ops/rows.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <string>
 
 namespace fprnn {
 
@@ -18,6 +20,24 @@ inline void require_tokens(const char* operation, view<const std::int32_t> token
         });
 }
 
+/// The rows of a table that tokens stand for, and what is added to them, in the host's memory. A backend with memory of its own specialises it.
+template <class Backend>
+struct embedding_rows {
+    template <class T, class X>
+    static void value(view<const T> table, view<const std::int32_t> tokens, view<X> y, Backend&) {
+        static_assert(host_memory_backend<Backend, T>,
+                      "a backend with memory of its own specialises detail::embedding_rows");
+        const index D = table.shape()[1];
+        for (index i = 0; i < tokens.size(); ++i) std::copy_n(table.data() + tokens[i] * D, D, y.data() + i * D);
+    }
+    template <class T, class X>
+    static void back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, Backend&) {
+        const index D = table_bar.shape()[1];
+        for (index i = 0; i < tokens.size(); ++i)
+            for (index d = 0; d < D; ++d) table_bar[tokens[i] * D + d] += y_bar[i * D + d];
+    }
+};
+
 /// embedding of views that lie where the backend works with them; it may store y as what is computed in T.
 template <class T, class X, class Backend>
 void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, Backend& backend) {
@@ -25,10 +45,7 @@ void embedding(view<const T> table, view<const std::int32_t> tokens, view<X> y, 
     const index V = table.shape()[0], D = table.shape()[1];
     require_tokens("embedding", tokens, V);
     require_shape("embedding", "y", y.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-    if constexpr (host_memory_backend<Backend, T>)
-        for (index i = 0; i < tokens.size(); ++i) std::copy_n(table.data() + tokens[i] * D, D, y.data() + i * D);
-    else
-        tokens_there<Backend>::embedding(table, tokens, y, backend);
+    embedding_rows<Backend>::value(table, tokens, y, backend);
 }
 template <class T, class X, class Backend>
 void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T> table_bar, Backend& backend) {
@@ -36,11 +53,7 @@ void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T
     const index D = table_bar.shape()[1];
     require_tokens("embedding_back", tokens, table_bar.shape()[0]);
     require_shape("embedding_back", "y_bar", y_bar.shape(), {tokens.shape()[0], tokens.shape()[1], D});
-    if constexpr (host_memory_backend<Backend, T>)
-        for (index i = 0; i < tokens.size(); ++i)
-            for (index d = 0; d < D; ++d) table_bar[tokens[i] * D + d] += y_bar[i * D + d];
-    else
-        tokens_there<Backend>::embedding_back(tokens, y_bar, table_bar, backend);
+    embedding_rows<Backend>::back(tokens, y_bar, table_bar, backend);
 }
 
 }  // namespace detail

@@ -79,7 +79,7 @@ void norm_back(const char* operation, const A& x, reads<A> weight, reads<A> y_ba
         return body::norm_back<Function, T>{D, {x.data(), D}, weight.data(), {y_bar.data(), D}, {{x_bar.data(), D}},
                                             to};
     };
-    each_row_with_sum<T>(backend, rows_of(x.shape()), n, of_weight, scale_rows, [&] {
+    eager<Backend>::template each_row_with_sum<T>(backend, rows_of(x.shape()), n, of_weight, scale_rows, [&] {
         backend.template row<T>(body::add<T>{D, of_weight, weight_bar.data()});
         if constexpr (Function::has_bias) backend.template row<T>(body::add<T>{D, of_weight + D, bias_bar.data()});
     });

@@ -18,18 +18,25 @@ concept host_array = requires(const A& a) {
     { a.shape() } -> std::same_as<const shape&>;
     { *a.data() } -> std::convertible_to<typename A::value_type>;
 };
-/// A tensor of a machine with memory of its own, which the host cannot follow, and what its arguments are.
+
+namespace detail {
+/// What an array's operations take beside it: views. A backend with memory of its own specialises it for its tensors.
 template <class A>
-concept device_array = requires(const A& a) {
-    a.where();
-    typename A::reads;
-    typename A::writes;
-    { a.shape() } -> std::same_as<const shape&>;
+struct arguments;
+template <host_array A>
+struct arguments<A> {
+    using reads = view<const typename A::value_type>;
+    using writes = view<typename A::value_type>;
 };
+}  // namespace detail
 
 /// The first argument of an operation says which numbers it works on, and where; the others convert.
 template <class A>
-concept array_like = host_array<A> || device_array<A>;
+concept array_like = requires(const A& a) {
+    typename detail::arguments<A>::reads;
+    typename A::value_type;
+    { a.shape() } -> std::same_as<const shape&>;
+};
 
 template <array_like A>
 using element = typename A::value_type;
@@ -41,17 +48,6 @@ concept array_of_other = array_like<A> && !std::is_same_v<typename A::value_type
 /// Whether one of the arguments is an array, but not of T.
 template <class T, class... Arguments>
 concept with_other_numbers = (array_of_other<Arguments, T> || ...);
-
-template <class A>
-struct arguments {
-    using reads = view<const element<A>>;
-    using writes = view<element<A>>;
-};
-template <device_array A>
-struct arguments<A> {
-    using reads = typename A::reads;
-    using writes = typename A::writes;
-};
 }  // namespace detail
 
 /// An argument that is read; `{}` leaves it out where that is allowed.
@@ -68,7 +64,7 @@ concept host_memory_backend = std::same_as<typename Backend::template array<T>, 
 /// A backend that reaches the memory of an array, and computes in its numbers.
 template <class Backend, class A>
 concept backend_of = (host_array<A> && host_memory_backend<Backend, element<A>>) ||
-                     (device_array<A> && std::same_as<typename Backend::template array<element<A>>, A> &&
+                     (!host_array<A> && std::same_as<typename Backend::template array<element<A>>, A> &&
                       may_store<element<A>, element<A>, Backend>());
 
 /// What operations return.
@@ -90,14 +86,6 @@ view<T> write(const view<T>& a) {
     return a;
 }
 
-template <class T, class Backend>
-array_of<T, Backend> make_array(Backend& backend, const shape& s) {
-    if constexpr (host_memory_backend<Backend, T>)
-        return tensor<T>(s);
-    else
-        return {backend, s};
-}
-
 template <class A>
 struct named {
     const char* name;
@@ -105,17 +93,6 @@ struct named {
 };
 template <class A>
 named(const char*, const A&) -> named<A>;
-
-/// argument_error unless arguments that lie on a device lie on this one.
-template <class Backend, class A>
-void require_here(const Backend& backend, const char* operation, const named<A>& argument) {
-    if constexpr (!host_array<A>)
-        if (!argument.array.empty()) backend.require_here(operation, argument.name, argument.array);
-}
-template <class Backend, class... A>
-void require_here(const Backend& backend, const char* operation, const named<A>&... arguments) {
-    (require_here(backend, operation, arguments), ...);
-}
 
 /// "scan: u must be [B,T,D], got [4,8]"
 inline void require_rank(const char* operation, const char* name, const shape& got, int rank, const char* expected) {
@@ -138,70 +115,50 @@ void require_optional(const char* operation, const char* name, const view<T>& go
     if (got.data() || !got.empty()) require_shape(operation, name, got.shape(), expected);
 }
 
-/// Numbers of the host where the backend reads them: an object with data(), which does not outlive them.
-template <class T, class Backend>
-auto bring(Backend& backend, view<const T> x) {
-    if constexpr (host_memory_backend<Backend, T>) {
-        return x;
-    } else {
-        typename Backend::template memory<T> there(backend, x.size());
-        backend.put(x.size(), x.data(), there.data());
-        return there;
-    }
-}
-
-/// A backend's tensor on the host.
-template <class Array, class Backend>
-auto fetch(Backend& backend, const Array& x) {
-    using T = typename Array::value_type;
-    tensor<T> here(x.shape());
-    const auto numbers = backend.seen(x.size(), x.data());
-    std::copy_n(&numbers[0], x.size(), here.data());
-    return here;
-}
-
-/// embedding, embedding_back and cross_entropy of a machine with memory of its own, whose arguments have been checked: views of what lies
-/// there, tokens and targets of the host. Specialised with the backend.
-template <class Backend>
-struct tokens_there;
-
 /// Rows of the last extent.
 inline index rows_of(const shape& s) { return s.back() == 0 ? 0 : s.count() / s.back(); }
 
-/// body(row) for every row, on the threads of the host.
-template <class Backend, class Body>
-void for_each_row(Backend& backend, index rows, Body&& body) {
-    constexpr index block = 16;
-    backend.for_each((rows + block - 1) / block, [&](index i) {
-        for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r);
-    });
-}
-
-/// body.row<Team>(row, 0) for every row: bodies without scratch.
-template <class T, class Backend, class Body>
-void each_row(Backend& backend, index rows, const Body& body) {
-    if constexpr (host_memory_backend<Backend, T>)
-        for_each_row(backend, rows, [&](index r) { body.template row<typename Backend::template team<T>>(r, 0); });
-    else
-        backend.template rows<T>(rows, body);
-}
-/// The same for bodies whose channels do not know of each other, in rows that lie one behind the other: on a device they are one long row.
-template <class T, class Backend, class Body>
-void each_channel(Backend& backend, index rows, Body body) {
-    if constexpr (host_memory_backend<Backend, T>) {
-        each_row<T>(backend, rows, body);
-    } else {
-        body.channels *= rows;
-        if (body.channels > 0) backend.template row<T>(body);
+/// How eager operations come by arrays and go over rows: in the host's memory, on its threads, a block of rows each. A backend with memory of
+/// its own specialises it, with the same functions.
+template <class Backend>
+struct eager {
+    template <class T>
+    static tensor<T> make(Backend&, const shape& s) {
+        static_assert(host_memory_backend<Backend, T>, "a backend with memory of its own specialises detail::eager");
+        return tensor<T>(s);
     }
-}
+    /// argument_error unless the array is where the backend works.
+    template <class A>
+    static void require_here(const Backend&, const char* /*operation*/, const named<A>&) {}
+    /// Numbers of the host where the backend reads them: an object with data(), which does not outlive them.
+    template <class T>
+    static view<const T> numbers(Backend&, view<const T> x) {
+        return x;
+    }
 
-/// The same for bodies that add to a sum [n]: body(receiver) makes one. Adds what all rows have added to `to`. On the host every
-/// block of rows has a sum of its own and these are added in order: the bits do not depend on the number of threads. finish() is what
-/// has to happen with it, or not at all.
-template <class T, class Backend, class Body, class Finish>
-void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body, Finish&& finish) {
-    if constexpr (host_memory_backend<Backend, T>) {
+    /// body(row) for every row.
+    template <class Body>
+    static void for_each_row(Backend& backend, index rows, Body&& body) {
+        constexpr index block = 16;
+        backend.for_each((rows + block - 1) / block, [&](index i) {
+            for (index r = i * block; r < std::min(rows, (i + 1) * block); ++r) body(r);
+        });
+    }
+    /// body.row<Team>(row, 0) for every row: bodies without scratch.
+    template <class T, class Body>
+    static void each_row(Backend& backend, index rows, const Body& body) {
+        for_each_row(backend, rows, [&](index r) { body.template row<typename Backend::template team<T>>(r, 0); });
+    }
+    /// The same for bodies whose channels do not know of each other, in rows that lie one behind the other.
+    template <class T, class Body>
+    static void each_channel(Backend& backend, index rows, const Body& body) {
+        each_row<T>(backend, rows, body);
+    }
+    /// The same for bodies that add to a sum [n]: body(receiver) makes one. Adds what all rows have added to `to`. Every block of rows has a sum
+    /// of its own and these are added in order: the bits do not depend on the number of threads. finish() is what has to happen with
+    /// it, or not at all.
+    template <class T, class Body, class Finish>
+    static void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body, Finish&& finish) {
         constexpr index block = 64;
         const index blocks = (rows + block - 1) / block;
         buffer<T> sums(static_cast<std::size_t>(checked_product(blocks, n)));
@@ -216,14 +173,24 @@ void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body
                 total[static_cast<std::size_t>(k)] += sums[static_cast<std::size_t>(i * n + k)];
         for (index k = 0; k < n; ++k) to[k] += total[static_cast<std::size_t>(k)];
         finish();
-    } else {
-        typename Backend::template row_sums<T> sums(backend, rows, n, to);
-        backend.at_once([&] {
-            backend.template rows<T>(rows, body(sums.into));
-            sums.finish();
-            finish();
-        });
     }
+};
+
+template <class Backend, class... A>
+void require_here(const Backend& backend, const char* operation, const named<A>&... arguments) {
+    (eager<Backend>::require_here(backend, operation, arguments), ...);
+}
+template <class T, class Backend>
+array_of<T, Backend> make_array(Backend& backend, const shape& s) {
+    return eager<Backend>::template make<T>(backend, s);
+}
+template <class T, class Backend, class Body>
+void each_row(Backend& backend, index rows, const Body& body) {
+    eager<Backend>::template each_row<T>(backend, rows, body);
+}
+template <class T, class Backend, class Body>
+void each_channel(Backend& backend, index rows, const Body& body) {
+    eager<Backend>::template each_channel<T>(backend, rows, body);
 }
 
 }  // namespace detail

@@ -2,7 +2,7 @@
 
 #include <fprnn/recurrences/recurrence_laws.hpp>
 
-#ifndef __CUDACC__
+#ifdef FPRNN_EIGEN
 
 namespace fprnn {
 

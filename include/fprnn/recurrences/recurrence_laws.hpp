@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#ifndef __CUDACC__  // it tries recurrences on packs of Eigen, too, which CUDA sources do without
+#ifdef FPRNN_EIGEN  // it tries recurrences on packs, too
 
 namespace fprnn {
 
@@ -33,7 +33,7 @@ struct recurrence_claims {
         plain{};
     /// What the numbers of input k are made of normal ones, 1 − x say; none: they are normal.
     std::function<double(std::size_t k, double x)> range{};
-    bool several_threads = true;  ///< on a team of several threads, too, as a GPU has
+    bool several_threads = true;  ///< on a team of several threads, too
     double rounding = 1e-12;      ///< between two ways to one array, relative to its largest number or to 1
     double gradient = 1e-7;       ///< between gradients and difference quotients, as gradcheck_result::error
 };

@@ -44,15 +44,15 @@ public:
     /// `theta` must outlive the tape and keep its values until the gradient has been taken; a backend with memory of its own has a
     /// copy, made here and by clear().
     explicit tape(const parameter_tree<T>& theta, Backend backend = Backend{})
-        : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)) {
+        : theta_(theta), backend_(std::move(backend)), gradient_(backend_, theta) {
         there_ = &own_.emplace(backend_, theta);
-        clear_gradient();
+        gradient_.clear(backend_);
     }
     /// With theta's numbers as somebody else keeps them up to date where the backend works with them.
     tape(const parameter_tree<T>& theta, const parameters_on<T, Backend>& there, Backend backend)
-        : theta_(theta), gradient_(theta.zeros_like()), backend_(std::move(backend)), there_(&there) {
+        : theta_(theta), backend_(std::move(backend)), gradient_(backend_, theta), there_(&there) {
         there.require_here("tape", backend_);
-        clear_gradient();
+        gradient_.clear(backend_);
     }
     tape(const tape&) = delete;
     tape& operator=(const tape&) = delete;
@@ -70,13 +70,12 @@ public:
         }
         used_ = records_ = 0;
         if (own_) own_->refresh(backend_);
-        clear_gradient();
+        gradient_.clear(backend_);
     }
 
     /// A value that no operation made. Errors: it is not where the backend's are.
     variable leaf(array value) {
-        if constexpr (!on_host)
-            if (!value.empty()) backend_.require_here("tape.leaf", "value", value);
+        detail::require_here(backend_, "tape.leaf", detail::named{"value", value});
         place& p = next();
         p.value = std::move(value);
         return {used_++};
@@ -114,15 +113,10 @@ public:
         return p.bar;
     }
     /// The cotangents of the parameters, to add to; those of a backend with memory of its own are here once gradient() returns.
-    parameter_tree<T>& parameter_bars() { return gradient_; }
+    parameter_tree<T>& parameter_bars() { return gradient_.tree(); }
     /// The parameters and their cotangents where the backend works with them, in the tree's layout.
     const parameters_on<T, Backend>& parameters_there() const { return *there_; }
-    T* parameter_bar_data() {
-        if constexpr (on_host)
-            return gradient_.data();
-        else
-            return gradient_there_->data();
-    }
+    T* parameter_bar_data() { return gradient_.data(); }
     std::size_t records() const { return records_; }
 
     /// The gradient of a loss, a tensor of one number, with respect to the parameters; bar() then has that of every
@@ -147,16 +141,11 @@ public:
     }
     /// The gradient as it is there, here.
     const parameter_tree<T>& fetch_gradient() {
-        if constexpr (!on_host) {
-            const auto seen = backend_.seen(gradient_.size(), gradient_there_->data());
-            std::copy(seen.begin(), seen.end(), gradient_.begin());
-        }
-        return gradient_;
+        gradient_.bring_here(backend_);
+        return gradient_.tree();
     }
 
 private:
-    static constexpr bool on_host = parameters_on<T, Backend>::shared;
-
     struct place {
         array value;
         array bar;
@@ -167,25 +156,17 @@ private:
         void (*forget)(reusable& callback) = nullptr;
     };
 
-    void clear_gradient() {
-        std::fill(gradient_.begin(), gradient_.end(), T(0));
-        if constexpr (!on_host) {
-            if (!gradient_there_) gradient_there_.emplace(backend_, gradient_.size());
-            backend_.fill(gradient_.size(), gradient_there_->data(), T(0));
-        }
-    }
     place& next() {
         if (used_ == places_.size()) places_.emplace_back();
         return places_[used_];
     }
 
     const parameter_tree<T>& theta_;
-    parameter_tree<T> gradient_;
     Backend backend_;
+    gradient_on<T, Backend> gradient_;
     std::optional<parameters_on<T, Backend>> own_;
     const parameters_on<T, Backend>* there_;
-    std::optional<typename Backend::template memory<T>> gradient_there_;  ///< of a backend with memory of its own
-    std::vector<place> places_;                                           ///< of this step the first used_
+    std::vector<place> places_;  ///< of this step the first used_
     std::size_t used_ = 0;
     std::size_t records_ = 0;
 };
