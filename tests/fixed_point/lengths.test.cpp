@@ -301,6 +301,7 @@ TEST_CASE("lengths: what would grow without bounds behind the ends reaches nothi
     };
     check_growth(y);
     check_growth(without_maps);
+    check_growth(scan(gate, fprnn::affine<"b">(in)));
 }
 
 TEST_CASE(

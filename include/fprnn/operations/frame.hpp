@@ -262,6 +262,7 @@ public:
             if (to) one_row(body::add<T>{D, bar + q * D, to});
         }
     }
+
 private:
     static constexpr index numbers_of_block = 8192;
 
