@@ -17,20 +17,23 @@ namespace fprnn::operations {
 template <class M, class T, class Backend, class Self = void>
 struct recur : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
-    static constexpr bool opens = opening_recurrence<M>, has_parameters = recurrence_with_parameters<M>;
+    static constexpr bool opens = opening_recurrence<M>, has_parameters = recurrence_with_parameters<M>,
+                          hoists = hoisting_recurrence<M> && has_tiles<Backend>;
 
     struct memory {
-        T* p = nullptr;        ///< the parameters as M prepares them
-        T* p_bar = nullptr;    ///< their cotangents
-        T* starts = nullptr;   ///< [blocks, tile, state], before each block: kept
-        T* state = nullptr;    ///< [tile, state]; backward: the cotangent that comes from later tokens
-        T* trial = nullptr;    ///< [tile, state], the same inside an iteration
-        T* sum = nullptr;      ///< [tile, state], cotangents summed over unrolled iterations
-        T* inside = nullptr;   ///< [chunks of a block − 1, tile, state], before its later chunks: backward
-        T* open = nullptr;     ///< [2, tile, D], p and g of an open token; for the adjoint k and g
-        strided<T> scratch;    ///< [workers]
-        index block = -1;      ///< which block `inside` holds
-        bool awaited = false;  ///< the input of the token before has not been added to `state`
+        T* p = nullptr;            ///< the parameters as M prepares them
+        T* p_bar = nullptr;        ///< their cotangents
+        T* starts = nullptr;       ///< [blocks, tile, state], before each block: kept
+        T* state = nullptr;        ///< [tile, state]; backward: the cotangent that comes from later tokens
+        T* trial = nullptr;        ///< [tile, state], the same inside an iteration
+        T* sum = nullptr;          ///< [tile, state], cotangents summed over unrolled iterations
+        T* inside = nullptr;       ///< [chunks of a block − 1, tile, state], before its later chunks: backward
+        T* hoisted = nullptr;      ///< [chunk, tile, M::hoisted], of the chunk at hand
+        T* open = nullptr;         ///< [2, tile, D], p and g of an open token; for the adjoint k and g
+        strided<T> scratch;        ///< [workers]
+        index hoisted_chunk = -1;  ///< the row at which the chunk of `hoisted` begins
+        index block = -1;          ///< which block `inside` holds
+        bool awaited = false;      ///< the input of the token before has not been added to `state`
     };
 
     static constexpr bool keeps_values = true, is_by_row = false;
@@ -44,6 +47,8 @@ struct recur : operation_on<T, Backend> {
         m.state = scratch.take(all);
         m.trial = scratch.take(all);
         if (can_open(f, s)) m.open = scratch.take(2 * f.tile * f.width(s));
+        if constexpr (hoists)
+            if (can_hoist(f, s)) m.hoisted = scratch.take(f.chunk * f.tile * M::hoisted(of));
         if (f.phase == pass::forward) return;
         m.p_bar = scratch.take(p);
         m.inside = scratch.take((block_tokens(f, s) / chunk(f, s) - 1) * all);
@@ -67,6 +72,14 @@ struct recur : operation_on<T, Backend> {
     void end(frame& f, slot s, T* carried) const { f.on.copy(f.tile * state_size(f, s), own(f, s).state, carried); }
 
     void open(frame& f, slot s, index row, index n) const {
+        if constexpr (hoists) {
+            if (memory& m = own(f, s); can_hoist(f, s) && f.phase == pass::forward) {
+                if (m.hoisted_chunk == row) return;
+                m.hoisted_chunk = row;
+                f.each_token(n, body::hoist_recurrence<M, T>{rows(f, s, row, n), {m.hoisted, M::hoisted(sizes(f, s))}});
+                return;
+            }
+        }
         if constexpr (opens) {
             if (!can_open(f, s) || n != f.tile || f.phase != pass::forward) return;
             memory& m = own(f, s);
@@ -95,9 +108,11 @@ struct recur : operation_on<T, Backend> {
         const bool iterated = f.graph.is_iterated(s);
         const T* from = iterated && f.phase != pass::forward ? before(f, s, row - first) : m.state;
         T* to = iterated ? m.trial : m.state;
-        self().run(f, s, row, sequences(f, s, n),
-                   body::recur<M, T>{
-                       rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)});
+        body::recur<M, T> all{rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)};
+        if constexpr (hoists)
+            if (iterated && f.phase == pass::forward && can_hoist(f, s))
+                all.hoisted = {m.hoisted, M::hoisted(sizes(f, s))};
+        self().run(f, s, row, sequences(f, s, n), all);
         f.clear_behind(row, n, D, f.value_at(s, row));
     }
     void close(frame& f, slot s, index row, index n) const {
@@ -288,6 +303,18 @@ private:
     /// Only what the innermost loop evaluates is worth it, and only where it is affine there.
     static bool can_open(const frame& f, slot s) {
         return opens && f.graph[s].depends == dependence::current && depends_beside_input(f, s) < dependence::current;
+    }
+    /// Whether what an iteration does not change is computed once for a chunk: where it is in a cache when it is read again.
+    static bool can_hoist(const frame& f, slot s) {
+        if constexpr (hoists) {
+            constexpr index most = index(1) << 20;  // numbers
+            if (!f.graph.is_iterated(s) || f.chunk < 2 || f.chunk * f.tile * M::hoisted(sizes(f, s)) > most)
+                return false;
+            for (std::size_t k = 0; k < M::inputs; ++k)
+                if ((M::hoisted_inputs >> k & 1) != 0 && f.graph.is_iterated(f.graph.operand(s, k))) return false;
+            return true;
+        }
+        return false;
     }
     /// Tokens solved together; all of them outside the iteration.
     static index chunk(const frame& f, slot s) {

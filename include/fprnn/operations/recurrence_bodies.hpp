@@ -54,17 +54,39 @@ struct recur {
     recurrence_rows<M, T> rows;
     strided<const T> from;
     strided<T> to, y;
+    strided<const T> hoisted{};  ///< rows of the tokens, like the inputs'; none where steps hoist nothing
 
     template <class Team>
     FPRNN_BOTH void row(index s, index) const {
         const auto x = rows.at(s);
         const T* S = from[s];
         T* out = y[s];
+        if constexpr (hoisting_recurrence<M>) {
+            if (hoisted.data) {
+                for (index t = 0; t < rows.tokens; ++t, S = to[s], out += rows.tile * y.stride)
+                    M::template step_hoisted<Team, T>(rows.of, hoisted[t * rows.tile + s], x[t], S, to[s], out);
+                return;
+            }
+        }
         for (index t = 0; t < rows.tokens; ++t) {
             M::template step<Team, T>(rows.of, rows.p, x[t], S, to[s], out);
             S = to[s];
             if (out) out += rows.tile * y.stride;
         }
+    }
+};
+
+/// What steps of a token hoist. Row i is a token of a sequence.
+template <class M, class T>
+struct hoist_recurrence {
+    recurrence_rows<M, T> rows;
+    strided<T> to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index i, index) const {
+        small_array<const T*, M::inputs> x;
+        for (std::size_t k = 0; k < M::inputs; ++k) x[k] = rows.x[k][i];
+        M::template hoist<Team, T>(rows.of, rows.p, x, to[i]);
     }
 };
 

@@ -36,16 +36,43 @@ FPRNN_BOTH inline V decay_rate(V step) {
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_token(index N, index D, index width, const T* A, const T* delta, const T* b, const T* c,
                                      const T* u, const T* from, T* to, T* y) {
-    using math::exp2;
+    using math::exp2, math::multiply_add;
     Team::each(D, [&](auto lane) {
         using V = decltype(lane.load(u));
         const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
         V sum(T(0));
         for (index n = 0; n < N; ++n) {
             const index at = n * width;
-            const V h = exp2(lane.load(A + at) * rate) * lane.load(from + at) + V(b[n]) * input;
+            const V h = multiply_add(V(b[n]), input, exp2(lane.load(A + at) * rate) * lane.load(from + at));
             lane.store(to + at, h);
-            sum += V(c[n]) * h;
+            sum = multiply_add(V(c[n]), h, sum);
+        }
+        lane.store(y, sum);
+    });
+}
+/// exp(−A ⊙ Δ_t) [N,D] of one token.
+template <class Team, class T>
+FPRNN_BOTH void selective_scan_decay(index N, index D, const T* A, const T* delta, T* decay) {
+    using math::exp2;
+    Team::each(D, [&](auto lane) {
+        const auto rate = decay_rate<T>(lane.load(delta));
+        for (index n = 0; n < N; ++n) lane.store(decay + n * D, exp2(lane.load(A + n * D) * rate));
+    });
+}
+/// selective_scan_token where that is at hand, to the bit.
+template <class Team, class T>
+FPRNN_BOTH void selective_scan_token_of_decay(index N, index D, index width, const T* decay, const T* delta, const T* b,
+                                              const T* c, const T* u, const T* from, T* to, T* y) {
+    using math::multiply_add;
+    Team::each(D, [&](auto lane) {
+        using V = decltype(lane.load(u));
+        const V input = lane.load(delta) * lane.load(u);
+        V sum(T(0));
+        for (index n = 0; n < N; ++n) {
+            const index at = n * width;
+            const V h = multiply_add(V(b[n]), input, lane.load(decay + at) * lane.load(from + at));
+            lane.store(to + at, h);
+            sum = multiply_add(V(c[n]), h, sum);
         }
         lane.store(y, sum);
     });

@@ -77,6 +77,8 @@ public:
 
     void try_all() {
         values();
+        if constexpr (hoisting_recurrence<M>) hoisted_steps();
+        if constexpr (requires { M::part(of_, index(), index()); }) parts();
         if constexpr (opening_recurrence<M>) openings();
         adjoints();
         gradients();
@@ -134,6 +136,33 @@ private:
         return to;
     }
     solved solve() const { return solve(S_, 0, tokens); }
+
+    /// Steps with what they hoist are steps, to the bit.
+    void hoisted_steps() {
+        const auto expected = solve(S_, 0, 1);
+        fenced hoisted(M::hoisted(of_), nan), S(S_.size(), nan), y(M::value(of_), nan);
+        on_team([&] { M::template hoist<Team>(of_, std::as_const(p_).data(), inputs()[0], hoisted.data()); });
+        on_team([&] {
+            M::template step_hoisted<Team>(of_, std::as_const(hoisted).data(), inputs()[0], std::as_const(S_).data(),
+                                           S.data(), y.data());
+        });
+        fences("hoist, step_hoisted", {&hoisted, &S, &y});
+        same("step_hoisted gives the y of step, to the bit", y, expected.y);
+        same("step_hoisted gives the state of step, to the bit", S, expected.S);
+    }
+    /// Steps of some channels and of the others are steps of all.
+    void parts() {
+        const index channels = M::value(of_), half = channels / 2;
+        const auto expected = solve(S_, 0, 1);
+        fenced S(S_.size(), nan), y(channels, nan);
+        for (const auto& [first, count] : {std::pair(index(0), half), std::pair(half, channels - half)})
+            on_team([&, some = M::part(of_, first, count)] {
+                M::template step<Team>(some, p_.data(), inputs()[0], std::as_const(S_).data(), S.data(), y.data());
+            });
+        fences("part", {&S, &y});
+        equal("steps of part(…) give together the y of step", y, expected.y);
+        equal("steps of part(…) give together the state of step", S, expected.S);
+    }
 
     void values() {
         const auto all = solve();
@@ -287,6 +316,10 @@ private:
             if (!(off <= worst)) worst = off;
         }
         if (!(worst <= claims_.rounding)) tell(law + ": off by " + number_text(worst, std::chars_format::general, 3));
+    }
+    void same(const std::string& law, const fenced& got, const fenced& expected) const {
+        for (index i = 0; i < expected.size(); ++i)
+            if (got[i] != expected[i]) return tell(law + ": number " + std::to_string(i) + " is not");
     }
     /// Once for each law.
     void tell(const std::string& law) const {

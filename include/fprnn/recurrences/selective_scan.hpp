@@ -46,6 +46,23 @@ struct selective_scan_recurrence {
             kernel::selective_scan_advance<Team, T>({1, s.states, s.count, 0, 0}, s.channels, A + i, delta + i, b,
                                                     u + i, from + i, to + i);
     }
+
+    /// exp(−A ⊙ Δ_t)
+    static constexpr unsigned hoisted_inputs = 1;
+    static constexpr index hoisted(const sizes& s) { return state(s); }
+    template <class Team, class T>
+    FPRNN_BOTH static void hoist(const sizes& s, const T* A, const small_array<const T*, inputs>& x, T* decay) {
+        kernel::selective_scan_decay<Team, T>(s.states, s.channels, A, x[0], decay);
+    }
+    template <class Team, class T>
+    FPRNN_BOTH static void step_hoisted(const sizes& s, const T* decay, const small_array<const T*, inputs>& x,
+                                        const T* from, T* to, T* y) {
+        const auto& [delta, b, c, u] = x.values;
+        const index i = s.first;
+        kernel::selective_scan_token_of_decay<Team, T>(s.states, s.count, s.channels, decay + i, delta + i, b, c, u + i,
+                                                       from + i, to + i, y + i);
+    }
+
     template <class Team, class T>
     FPRNN_BOTH static void back(const sizes& s, const T* A, const small_array<const T*, inputs>& x, const T* H,
                                 const T* y_bar, T* H_bar, const small_array<T*, inputs>& x_bar, T* A_bar, T* scratch) {
