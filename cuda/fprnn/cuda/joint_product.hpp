@@ -6,12 +6,16 @@
 /// columns. Weights are stacked by rows, results stand beside each other.
 namespace fprnn::cuda::detail {
 
+/// y_{t−1}, or nowhere. A device solves one fixed point (layer::run).
+constexpr graph::slot y_before(const graph::view& g) {
+    return g.stages.empty() ? graph::nowhere : g.stages.front().previous_before;
+}
 /// Whether node s maps y_{t−1}, beside what depends on x alone.
 constexpr bool maps_y_before(const graph::view& g, graph::slot s) {
     if (g[s].what != graph::kind::linear) return false;
     int times = 0;
     for (const graph::slot o : g.operands(s)) {
-        if (o == g.previous_before)
+        if (o == y_before(g))
             ++times;
         else if (g[o].depends != dependence::input)
             return false;
@@ -26,7 +30,7 @@ constexpr bool is_joint(const graph::view& g, graph::slot s) {
 }
 /// Whether node s is y_{t−1}, or a product of it and of what depends on x alone.
 constexpr bool is_early(const graph::view& g, graph::slot s) {
-    if (s == g.previous_before) return true;
+    if (s == y_before(g)) return true;
     if (g[s].what != graph::kind::linear || g[s].depends != dependence::shifted) return false;
     for (const graph::slot o : g.operands(s))
         if (g[o].depends != dependence::input && !is_early(g, o)) return false;
@@ -61,7 +65,7 @@ struct joint_product : operations::linear<T, Backend> {
         if (f.phase == pass::replay) return;
         const auto all = rows(f, n);
         if (s == first(f)) {
-            f.on.multiply(all, f.value_rows(f.graph.previous_before, row, n), weights_of_all(f), true, f.packing);
+            f.on.multiply(all, f.value_rows(y_before(f.graph), row, n), weights_of_all(f), true, f.packing);
             ++f.work.matrix_products;
         }
         const index width = f.width(s);
@@ -74,7 +78,7 @@ struct joint_product : operations::linear<T, Backend> {
     /// The last that is differentiated, which is the first, multiplies for all.
     void back(frame& f, slot s, index row, index n, dependence reach) const {
         if (!is_used(f)) return alone::back(f, s, row, n, reach);
-        const slot y = f.graph.previous_before;
+        const slot y = y_before(f.graph);
         if (f.graph[y].depends < reach) return;
         const auto all = rows(f, n);
         f.each_row(n, body::copy<T>{f.width(s), f.bars(s, row), {all.data + columns(f, s), all.stride}});

@@ -36,7 +36,7 @@ constexpr auto chain_in_scan_of() {
     if constexpr (S == nowhere) {
         return no_chain_in_scan();
     } else {
-        using E = node_at<typename nodes_of<Root>::types, S>;
+        using E = node_at<types_by_slot<Root>, S>;
         return chain_of<E, graph::view_of<Root>, Scan, S>::in_scan(
             std::type_identity<chain_functor<E>>(), std::make_index_sequence<graph::view_of<Root>[S].operands>());
     }

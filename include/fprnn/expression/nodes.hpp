@@ -17,12 +17,13 @@
 ///     operands    the nodes that must have been evaluated before it
 namespace fprnn {
 
-/// How a node of y = f(x, y^{ℓ−1}) depends on the previous iterate, and hence when it is evaluated.
+/// How a node of y = f(x, y^{ℓ−1}) depends on the previous iterate, and hence when it is evaluated. What stands outside of an iteration
+/// comes first: a fixed point that has been solved is an input of the iterations that read it.
 enum class dependence {
     input,    ///< on x alone: once per call, for all tokens, as one large product
+    output,   ///< on fixed points: the same, after the last of them
     shifted,  ///< on y_{t−1}^{ℓ−1}: once per iteration of a chunk; for one-token chunks once per token
     current,  ///< on y_t^{ℓ−1}: in the innermost loop
-    output,   ///< on the fixed point: once, after it
 };
 
 constexpr dependence join(dependence a, dependence b) { return a < b ? b : a; }
@@ -277,7 +278,7 @@ struct mix_node : node_tag {
 
 // ---- the fixed point ------------------------------------------------------------------------------------------------
 
-/// y* = F(x, y*), a node outside the iteration.
+/// y* = F(x, y*), a node outside the iteration. Each `prev` in F that is in no fixed point in F is its iterate.
 template <class F>
 struct fixed_point_node : node_tag {
     using width = typename F::width;

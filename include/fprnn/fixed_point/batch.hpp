@@ -19,8 +19,9 @@ struct parameter_layout {
 
     parameter_layout() = default;
     parameter_layout(const graph::view& g, const dims& size) {
-        graph::for_each_declaration(g, size, [&](graph::slot, const std::vector<parameter_spec>& specs) {
-            starts.push_back(count);
+        graph::for_each_declaration(g, size, [&](graph::slot s, const std::vector<parameter_spec>& specs) {
+            const graph::slot same = g[s].same_type;
+            starts.push_back(same == graph::nowhere ? count : starts[same]);
             for (const auto& p : specs) count += p.extents.count();
         });
     }
@@ -108,12 +109,12 @@ public:
         for (int ell = 1;; ++ell) {
             each([&](tile& t) {
                 step(*t.f, row, n, ell == 1);
-                measure(*t.f, how_.stop, t.sequences, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
+                measure(*t.f, how_.stop, t.sequences, t.f->value_at(t.f->stage().fixed_point, row), y(t, row),
                         t.e.watches);
             });
             if (ends(ell)) break;
             each([&](tile& t) {
-                move(*t.f, how_.solver, t.e.own, t.sequences, t.f->value_at(t.f->graph.fixed_point, row), y(t, row),
+                move(*t.f, how_.solver, t.e.own, t.sequences, t.f->value_at(t.f->stage().fixed_point, row), y(t, row),
                      t.e.watches);
             });
         }
@@ -124,9 +125,9 @@ public:
                     w.finish(residual_of(w) < how_.stop.share_of_a_batch().tolerance ? status::converged
                                                                                      : status::max_iterations);
             }
-            for (const graph::slot s : t.f->plan.iterated) t.f->plan.operations[s]->close(*t.f, s, row, n);
-            t.f->clear_behind(row, n, t.f->iterate_width(), t.f->value_at(t.f->graph.fixed_point, row));
-            report(*t.f, t.sequences, t.e.watches, t.e.counts + row / t.f->chunk);
+            for (const graph::slot s : t.f->stage().iterated) t.f->plan.operations[s]->close(*t.f, s, row, n);
+            t.f->clear_behind(row, n, t.f->iterate_width(), t.f->value_at(t.f->stage().fixed_point, row));
+            report(*t.f, t.sequences, t.e.watches, counts_of_stage(*t.f, t.e) + row / t.f->chunk);
         });
     }
 
@@ -138,7 +139,7 @@ private:
         backend_.for_each(static_cast<index>(tiles_.size()),
                           [&](index i) { body(tiles_[static_cast<std::size_t>(i)]); });
     }
-    static T* y(tile& t, index row) { return t.f->value_at(t.f->graph.previous, row); }
+    static T* y(tile& t, index row) { return t.f->value_at(t.f->stage().previous, row); }
     double residual_of(const watch<T>& w) const {
         return how_.stop.share_of_a_batch().best_ever ? w.best() : w.residual();
     }
@@ -210,7 +211,11 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
             };
             each([&](auto& t) { begin_forward(*t.f, t.e, x, carry, t.first, t.sequences); });
             side_by_side solver(all, backend, how);
-            for_each_chunk(*all[0].f, [&](index row, index n) { solver.solve_chunk(row, n); });
+            for (std::size_t k = 0; k < what.stages.size(); ++k) {
+                each([&](auto& t) { enter_stage(*t.f, t.e, k, result, t.first, t.sequences); });
+                if (what.stages[k].has_fixed_point())
+                    for_each_chunk(*all[0].f, [&](index row, index n) { solver.solve_chunk(row, n); });
+            }
             each([&](auto& t) { end_forward(*t.f, t.e, value, carry, result, t.first, t.sequences); });
             for (const auto& t : all) result.work += t.f->work;
             return;
@@ -242,7 +247,7 @@ void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, 
     const index groups = std::min(gradient_groups, tiles);
     memory partial(backend, groups * parameters);
     memory scratch(backend, std::min<index>(groups, backend.threads()) * sizes.scratch);
-    kept.adjoint_convergence->begin(B);
+    kept.adjoint_convergence->begin(B, what.fixed_points());
     kept.adjoint_work = {};
     std::mutex work_mutex;
     backend.for_each(groups, [&](index g, index thread) {

@@ -41,9 +41,9 @@ public:
     template <class A>
     using same = std::type_identity_t<A>;
     static constexpr graph::view nodes = graph::view_of<Root>;
-    static constexpr bool has_fixed_point = nodes.fixed_point != graph::nowhere;
-    /// Whether one-token chunks are solved in R numbers; explain(layer) says why not.
-    static constexpr bool is_reduced = static_cast<bool>(graph::reduce(nodes));
+    static constexpr bool has_fixed_point = !nodes.stages.empty();
+    /// Whether one-token chunks of every fixed point are solved in R numbers; explain(layer) says why not.
+    static constexpr bool is_reduced = graph::is_reduced(nodes);
     template <class T, class Backend, class X = T>
     using solution_on = solution<T, typename Backend::template array<X>, typename Backend::template array<T>>;
 
@@ -165,7 +165,9 @@ public:
         require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
             return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
         });
-        result.begin(B);
+        static_assert(has_tiles<Backend> || nodes.stages.size() <= 1,
+                      "a device solves one fixed point in an expression: stack layers there, or use the CPU");
+        result.begin(B, nodes.stages.size());
         backend.assign(result.value, {B, tokens, output_width(size)});
         backend.assign(result.carry, {B, carried});
         result.work = {};
@@ -173,7 +175,7 @@ public:
         if (keep) {
             keep->of(nodes, size, parameters);
             keep->lengths.assign(n.of_sequences().begin(), n.of_sequences().end());
-            keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0);
+            keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0, nodes.stages.size());
         }
         if (B == 0 || tokens == 0) return;
         engine::batch_forward(plan_of<Root, T, Backend, false>, by, size, parameters, x, n.of_sequences(), backend,
@@ -317,13 +319,15 @@ private:
     };
 };
 
-/// y* = f(x, y*) as a node: gates and read-outs may stand around it.
+/// y* = f(x, y*) as a node: gates, read-outs and other fixed points may read it. Fixed points in f are solved before this one; `prev` in
+/// one of them is its own iterate, so that no iteration is in another.
 template <expression E>
 constexpr auto fixed_point(E) {
-    static_assert(detail::is_as_wide_as_prev<E>,
-                  "fixed_point(f): f must have width d_inner, the width of prev, or that of prev_of<width>");
+    static_assert(detail::is_as_wide_as_prev<E>(),
+                  "fixed_point(f): f must have width d_inner, the width of prev, or that of prev_of<width>; in f stands "
+                  "the iterate of this fixed point alone, not of one around it");
     static_assert(E::depends == dependence::shifted || E::depends == dependence::current,
-                  "fixed_point(f): f must contain prev, and no other fixed point");
+                  "fixed_point(f): f must contain prev outside of the fixed points in it");
     return fixed_point_node<E>{};
 }
 /// The layer y* = f(x, y*).

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <concepts>
+#include <cstddef>
 
 /// One-token chunks in R numbers, where an expression allows it: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::body {
@@ -184,7 +185,7 @@ struct reduced_tokens final : token_reduction<T, Backend> {
         each_running(f, sequences, of, body::reduce_token<Mixer, Norm, T>{all, c.a});
         f.one_row(body::iterate_tokens<Mixer, Norm, T>{all, tolerance, ell_max});
         each_running(f, sequences, of,
-                     body::expand_token<Mixer, Norm, T>{all, c.a, {f.value_at(f.graph.previous, row), c.D}, of});
+                     body::expand_token<Mixer, Norm, T>{all, c.a, {f.value_at(f.stage().previous, row), c.D}, of});
     }
     void solve_adjoint(frame& f, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
                        const watches<T>& of) const override {
@@ -218,9 +219,9 @@ private:
         T* equations;
 
         chunk_of_a_token(frame& f_, index row_, index sequences_, T* scratch)
-            : f(f_), found(f.plan.reduced), row(row_), sequences(sequences_), D(f.iterate_width()) {
+            : f(f_), found(f.stage().reduced), row(row_), sequences(sequences_), D(f.iterate_width()) {
             const index workers = f.on.workers(f.tile);
-            end = found.norm == graph::nowhere ? f.graph.solved() : f.graph.operand(found.norm, 0);
+            end = found.norm == graph::nowhere ? f.graph.solved(found.stage) : f.graph.operand(found.norm, 0);
             a = {scratch, D};
             g = {a[f.tile], D};
             V = {g[f.tile], (R + 1) * D};
@@ -285,7 +286,7 @@ private:
 /// Numbers of scratch that tokens need to be reduced.
 template <class T, class Backend>
 index token_scratch(const frame<T, Backend>& f) {
-    return f.plan.reduction ? f.plan.reduction->scratch(f) : 0;
+    return f.stage().reduction ? f.stage().reduction->scratch(f) : 0;
 }
 
 /// What a norm's node applies, if it is one.
@@ -304,14 +305,14 @@ struct mixer_of_mix<mix_node<Q, V, W>> {
     using type = typename Q::mixer_type;
 };
 
-/// How the one-token chunks of an expression are solved in R numbers; null where they are not.
-template <class Root, class T, class Backend, bool Adjoint>
+/// How the one-token chunks of fixed point K of an expression are solved in R numbers; null where they are not.
+template <class Root, class T, class Backend, bool Adjoint, std::size_t K>
 constexpr const token_reduction<T, Backend>* reduction_of() {
-    constexpr graph::reduction found = graph::reduce(graph::view_of<Root>);
+    constexpr graph::reduction found = graph::reduce(graph::view_of<Root>, K);
     if constexpr (found) {
-        using types = typename nodes_of<Root>::types;
+        using types = types_by_slot<Root>;
         using mixer = typename mixer_of_mix<node_at<types, found.mix>>::type;
-        using norm = typename function_of_norm<node_at<types, graph::view_of<Root>.solved()>>::type;
+        using norm = typename function_of_norm<node_at<types, graph::view_of<Root>.solved(K)>>::type;
         return &fprnn::instance<reduced_tokens<mixer, norm, T, Backend, Adjoint>>;
     } else {
         return nullptr;

@@ -29,24 +29,45 @@ inline const char* to_string(status s) {
     return "";
 }
 
-/// What the iteration did with each sequence.
+/// What the iteration did with each sequence. Of an expression with several fixed points the whole is as if their chunks were those of
+/// one: the worst status, the most iterations, their sum and the largest residual, but the tokens of the fixed point in which the fewest
+/// converged.
 struct convergence {
     std::vector<fprnn::status> status;
     std::vector<int> iterations;          ///< ℓ, the largest over the sequence's chunks
     std::vector<index> total_iterations;  ///< summed over the chunks
     std::vector<double> residual;         ///< at the last evaluation, the largest over the chunks
     std::vector<index> tokens_converged;  ///< tokens whose chunk converged
+    /// Each fixed point's own, in the order in which they are solved; empty where the expression has one or none.
+    std::vector<convergence> fixed_points;
 
     explicit convergence(index sequences = 0) { begin(sequences); }
 
     /// Nothing has been iterated yet.
-    void begin(index sequences) {
+    void begin(index sequences, std::size_t of_fixed_points = 1) {
         const auto n = static_cast<std::size_t>(sequences);
         status.assign(n, fprnn::status::converged);
         iterations.assign(n, 0);
         total_iterations.assign(n, 0);
         residual.assign(n, 0);
         tokens_converged.assign(n, 0);
+        fixed_points.resize(of_fixed_points > 1 ? of_fixed_points : 0);
+        for (convergence& one : fixed_points) one.begin(sequences);
+    }
+    /// The whole of `sequences` sequences, where each fixed point's own is there.
+    void join_fixed_points(index first, index sequences) {
+        for (auto b = static_cast<std::size_t>(first); b < static_cast<std::size_t>(first + sequences); ++b)
+            for (std::size_t k = 0; k < fixed_points.size(); ++k) {
+                const convergence& one = fixed_points[k];
+                const bool is_first = k == 0;
+                status[b] = is_first ? one.status[b] : std::max(status[b], one.status[b]);
+                iterations[b] = is_first ? one.iterations[b] : std::max(iterations[b], one.iterations[b]);
+                total_iterations[b] = one.total_iterations[b] + (is_first ? 0 : total_iterations[b]);
+                // Not a number where one is not.
+                if (is_first || !(one.residual[b] <= residual[b])) residual[b] = one.residual[b];
+                tokens_converged[b] =
+                    is_first ? one.tokens_converged[b] : std::min(tokens_converged[b], one.tokens_converged[b]);
+            }
     }
 
     bool all_converged() const {

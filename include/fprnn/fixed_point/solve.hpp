@@ -9,15 +9,15 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <span>
 #include <vector>
 
 /// The fixed-point engine: one tile, chunk after chunk. It knows no expression, no operation and no mixer.
 namespace fprnn::engine {
 
-/// Evaluates the nodes that depend on the previous iterate in the way `depends`, for n rows.
+/// Evaluates some of the nodes of the stage, for n rows.
 template <class T, class Backend>
-void evaluate(frame<T, Backend>& f, dependence depends, index row, index n) {
-    const auto slots = f.plan.that_depend(depends);
+void evaluate(frame<T, Backend>& f, std::span<const graph::slot> slots, index row, index n) {
     if (!f.shares(n)) {
         for (const graph::slot s : slots) f.plan.operations[s]->value(f, s, row, n);
         return;
@@ -39,7 +39,7 @@ void evaluate(frame<T, Backend>& f, dependence depends, index row, index n) {
 
 template <class T, class Backend>
 void open(frame<T, Backend>& f, index row, index n) {
-    for (const graph::slot s : f.plan.iterated) f.plan.operations[s]->open(f, s, row, n);
+    for (const graph::slot s : f.stage().iterated) f.plan.operations[s]->open(f, s, row, n);
 }
 
 /// y^ℓ = f(x, y^{ℓ−1}) for one chunk, from the rows of `prev` to the rows of f. What depends on y_{t−1} alone does not
@@ -47,10 +47,10 @@ void open(frame<T, Backend>& f, index row, index n) {
 template <class T, class Backend>
 void step(frame<T, Backend>& f, index row, index n, bool first) {
     if (first || n > f.tile) {
-        evaluate(f, dependence::shifted, row, n);
+        evaluate(f, f.stage().shifted, row, n);
         open(f, row, n);
     }
-    evaluate(f, dependence::current, row, n);
+    evaluate(f, f.stage().current, row, n);
     f.work.evaluations += n;
 }
 
@@ -195,10 +195,10 @@ void in_chunks(frame<T, Backend>& f, const Calls& calls) {
 template <class T, class Backend>
 void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, index row, index n, const watches<T>& of,
                  T* counts, T* scratch, const own_rules<T>& own) {
-    const auto& plan = f.plan;
+    const auto& its = f.stage();
     const index D = f.iterate_width(), tokens = n / f.tile;
-    T* y = f.value_at(f.graph.previous, row);
-    const T* fy = f.value_at(f.graph.fixed_point, row);
+    T* y = f.value_at(its.previous, row);
+    const T* fy = f.value_at(its.fixed_point, row);
     f.on.fill(n * D, y, 0);
     f.begin_chunk(row, n);
     const iteration_rule rule = how.rule();
@@ -214,30 +214,30 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
             }
         }
         // Where tokens are measured one by one, those behind the ends have steps of zero.
-        if (measures_tokens(f)) f.clear_behind(row, n, D, f.value_at(f.graph.fixed_point, row));
+        if (measures_tokens(f)) f.clear_behind(row, n, D, f.value_at(its.fixed_point, row));
         advance(f, sequences, n, fy, y, false, of);
     };
-    if (tokens == 1 && plan.rows_are_independent && !has_own_rules) {
-        evaluate(f, dependence::shifted, row, n);
+    if (tokens == 1 && its.rows_are_independent && !has_own_rules) {
+        evaluate(f, f.stage().shifted, row, n);
         open(f, row, n);
-        if (plan.reduction && how.solver.is_picard())
-            plan.reduction->iterate(f, row, sequences, scratch, rule.tolerance, rule.ell_max - 1, of);
-        evaluate(f, dependence::current, row, n);
+        if (its.reduction && how.solver.is_picard())
+            its.reduction->iterate(f, row, sequences, scratch, rule.tolerance, rule.ell_max - 1, of);
+        evaluate(f, f.stage().current, row, n);
         f.work.evaluations += n;
-        if (plan.tokens_are_explicit) f.on.copy(n * D, fy, y);
+        if (its.tokens_are_explicit) f.on.copy(n * D, fy, y);
         take_step();
         if constexpr (has_tiles<Backend>) {
             for (index q = 0; q < sequences; ++q) {
-                const watches<T> its{of.one + q, of.running + q, of.tallies + q};
+                const watches<T> of_one{of.one + q, of.running + q, of.tallies + q};
                 while (of.one[q].running()) {
-                    evaluate(f, dependence::current, row + q, 1);
+                    evaluate(f, its.current, row + q, 1);
                     ++f.work.evaluations;
-                    f.each_row(1, body::advance<T>{D, 1, D, fy + q * D, y + q * D, false, its});
+                    f.each_row(1, body::advance<T>{D, 1, D, fy + q * D, y + q * D, false, of_one});
                 }
             }
-        } else if (!plan.tokens_are_explicit) {
+        } else if (!its.tokens_are_explicit) {
             f.on.repeat_by_rows(sequences, of.running, [&] {
-                evaluate(f, dependence::current, row, n);
+                evaluate(f, f.stage().current, row, n);
                 f.work.evaluations += n;
                 take_step();
             });
@@ -250,8 +250,8 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
             take_step();
         });
     }
-    for (const graph::slot s : plan.iterated) plan.operations[s]->close(f, s, row, n);
-    f.clear_behind(row, n, D, f.value_at(f.graph.fixed_point, row));
+    for (const graph::slot s : its.iterated) f.plan.operations[s]->close(f, s, row, n);
+    f.clear_behind(row, n, D, f.value_at(f.stage().fixed_point, row));
     report(f, sequences, of, counts);
 }
 

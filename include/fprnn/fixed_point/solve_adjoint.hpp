@@ -14,17 +14,17 @@ namespace fprnn::engine {
 /// Calls g(operation, slot) for the iteration's own nodes.
 template <class T, class Backend, class G>
 void for_each_iterated(const frame<T, Backend>& f, const G& g) {
-    for (const graph::slot s : f.plan.iterated) g(*f.plan.operations[s], s);
+    for (const graph::slot s : f.stage().iterated) g(*f.plan.operations[s], s);
 }
 
 /// Sends the cotangent w of f's rows back through the iteration's nodes as far as `reach`.
 template <class T, class Backend>
 void back_through(frame<T, Backend>& f, index row, index n, const T* w, dependence reach) {
-    const auto& plan = f.plan;
-    const auto nodes = reach == dependence::current ? plan.that_depend(dependence::current) : plan.iterated;
+    const auto& its = f.stage();
+    const auto nodes = reach == dependence::current ? its.current : its.iterated;
     for (const graph::slot s : nodes) f.on.fill(n * f.width(s), f.bar_at(s, row), 0);
-    f.one_row(body::add<T>{n * f.iterate_width(), w, f.bar_at(f.graph.solved(), row)});
-    for (std::size_t i = nodes.size(); i-- > 0;) plan.operations[nodes[i]]->back(f, nodes[i], row, n, reach);
+    f.one_row(body::add<T>{n * f.iterate_width(), w, f.bar_at(f.graph.operand(its.fixed_point, 0), row)});
+    for (std::size_t i = nodes.size(); i-- > 0;) f.plan.operations[nodes[i]]->back(f, nodes[i], row, n, reach);
 }
 
 /// One iteration's map w ↦ J_hᵀ w of a chunk; the result is in the bars of `prev`.
@@ -38,7 +38,7 @@ template <class T, class Backend>
 void step_adjoint(frame<T, Backend>& f, index sequences, index row, index n, const T* delta, T* w, T* next,
                   const watches<T>& of) {
     apply_transposed_jacobian(f, row, n, w);
-    f.one_row(body::sum<T>{n * f.iterate_width(), delta, f.bar_at(f.graph.previous, row), next});
+    f.one_row(body::sum<T>{n * f.iterate_width(), delta, f.bar_at(f.stage().previous, row), next});
     advance(f, sequences, n, next, w, true, of);
 }
 
@@ -51,7 +51,7 @@ void gmres_adjoint(frame<T, Backend>& f, const implicit& options, index sequence
     f.each_row(sequences, body::begin_gmres<T>{D, asked, own});
     f.on.repeat_by_rows(sequences, of.running, [&] {
         back_through(f, row, n, asked, dependence::current);
-        f.each_row(sequences, body::go_on_gmres<T>{D, asked, own, f.bar_at(f.graph.previous, row), delta, w,
+        f.each_row(sequences, body::go_on_gmres<T>{D, asked, own, f.bar_at(f.stage().previous, row), delta, w,
                                                    options.tolerance, options.ell_max, of});
     });
 }
@@ -72,13 +72,13 @@ void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index se
     const index D = f.iterate_width();
     f.each_row(sequences, body::begin_watches<T>{options.tolerance, options.ell_max, of});
     finish_what_has_ended(f, sequences, of);
-    if (n > f.tile || !f.plan.rows_are_independent) {
+    if (n > f.tile || !f.stage().rows_are_independent) {
         const auto iterate = [&] { step_adjoint(f, sequences, row, n, delta, w, scratch, of); };
         iterate();
         f.on.repeat(sequences, of.running, iterate);
     } else {
-        if (f.plan.reduction)
-            f.plan.reduction->solve_adjoint(f, row, sequences, scratch, options.tolerance, delta, w, of);
+        if (f.stage().reduction)
+            f.stage().reduction->solve_adjoint(f, row, sequences, scratch, options.tolerance, delta, w, of);
         if constexpr (has_tiles<Backend>) {
             for (index s = 0; s < sequences; ++s)
                 if (of.one[s].running())
@@ -95,7 +95,7 @@ void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index se
 /// What a chunk hands to the chunk before it, or to the call before: the cotangent of y_{t−1} at its first token.
 template <class T, class Backend>
 void pass_to_chunk_before(frame<T, Backend>& f, index row) {
-    const graph::slot before = f.graph.previous_before;
+    const graph::slot before = f.stage().previous_before;
     if (before != graph::nowhere) f.plan.operations[before]->pass_to_chunk_before(f, before, row);
 }
 
@@ -110,7 +110,7 @@ void neumann_chunk(frame<T, Backend>& f, int k, index row, index n, const T* del
         else
             apply_transposed_jacobian(f, row, n, w);
         if (is_last) pass_to_chunk_before(f, row);
-        f.one_row(body::sum<T>{n * f.iterate_width(), delta, f.bar_at(f.graph.previous, row), w});
+        f.one_row(body::sum<T>{n * f.iterate_width(), delta, f.bar_at(f.stage().previous, row), w});
     }
 }
 
@@ -125,7 +125,7 @@ public:
         using team = typename Backend::template team<T>;
         const index D = f_.iterate_width(), tokens = n_ / f_.tile;
         apply_transposed_jacobian(f_, row_, n_, w_);
-        f_.one_row(body::sum<T>{n_ * D, delta_, f_.bar_at(f_.graph.previous, row_), next_});
+        f_.one_row(body::sum<T>{n_ * D, delta_, f_.bar_at(f_.stage().previous, row_), next_});
         double change = 0;
         for (index q = 0; q < sequences_; ++q) {
             const auto step = measure_step<team>(static_cast<const T*>(next_ + q * D),
@@ -152,8 +152,8 @@ void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, inde
                   const T* delta, T* w) {
     using memory = typename Backend::template memory<T>;
     const index D = f.iterate_width(), count = n * D, stride = f.tile * D, tokens = n / f.tile;
-    T* y = f.value_at(f.graph.previous, row);
-    T* fy = f.value_at(f.graph.fixed_point, row);
+    T* y = f.value_at(f.stage().previous, row);
+    T* fy = f.value_at(f.stage().fixed_point, row);
     memory solved(f.on, count);
     f.on.copy(count, fy, solved.data());
     const auto took = f.on.seen(sequences, counts);
@@ -192,7 +192,7 @@ void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, inde
         back_through(f, row, n, w, dependence::input);
         if (i + 1 < evaluations) pass_to_chunk_before(f, row);
         for_each_iterated(f, [&](const auto& o, graph::slot s) { o.after_unrolled_step(f, s, row, n); });
-        f.on.copy(count, f.bar_at(f.graph.previous, row), w);
+        f.on.copy(count, f.bar_at(f.stage().previous, row), w);
     }
     for_each_iterated(f, [&](const auto& o, graph::slot s) { o.after_unrolled_chunk(f, s, row, n); });
     f.on.copy(count, solved.data(), fy);  // y* has readers outside of the iteration
@@ -205,7 +205,7 @@ void solve_adjoint(frame<T, Backend>& f, const adjoint& method, index sequences,
     const index chunks = (f.tokens + f.chunk - 1) / f.chunk, evaluations = detail::evaluations_back(method);
     for (index k = chunks - 1; k >= 0; --k) {
         const index row = k * f.chunk * f.tile, n = std::min(f.chunk, f.tokens - k * f.chunk) * f.tile;
-        const auto* delta = f.bar_at(f.graph.fixed_point, row);
+        const auto* delta = f.bar_at(f.stage().fixed_point, row);
         f.begin_chunk(row, n);
         f.bar_row = f.unrolled ? 0 : row;
         if (f.unrolled) {

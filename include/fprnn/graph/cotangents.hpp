@@ -18,9 +18,9 @@ constexpr bool can_overwrite(const view& g, slot writer, slot s) {
 }
 
 /// For each of N nodes the node whose adjoint overwrites its cotangents, which then need not be cleared; `nowhere` where all adjoints add. It is the first
-/// that writes to all rows at once: the backward pass takes the output's nodes first, last to first, then the iteration's, chunk by chunk, and
-/// the input's last. Cotangents of a vector that all tokens share are sums, and those of or from the iteration are added chunk by chunk. One
-/// sweep over the edges, because compilers bound the steps of a constant expression.
+/// that writes to all rows at once: the backward pass takes the nodes behind the last fixed point first, last to first, then that fixed
+/// point's, chunk by chunk, then the nodes before it, and so on. Cotangents of a vector that all tokens share are sums, and those of or from
+/// an iteration are added chunk by chunk. One sweep over the edges, because compilers bound the steps of a constant expression.
 template <std::size_t N>
 constexpr std::array<slot, N> overwriters(const view& g) {
     std::array<slot, N> first{};
@@ -30,9 +30,7 @@ constexpr std::array<slot, N> overwriters(const view& g) {
         for (const slot s : g.operands(reader)) {
             if (s == nowhere) continue;
             only_added[s] = only_added[s] || g.is_iterated(reader);
-            if (first[s] == nowhere ||
-                (g[first[s]].depends == dependence::input && g[reader].depends == dependence::output))
-                first[s] = reader;
+            if (first[s] == nowhere || g[first[s]].stage < g[reader].stage) first[s] = reader;
         }
     for (slot s = 0; s < N; ++s)
         if (first[s] != nowhere && (only_added[s] || g.is_iterated(s) || g[s].shared || !can_overwrite(g, first[s], s)))

@@ -63,11 +63,12 @@ inline std::string hoisted(const view& g, slot s) {
     if (g[s].what != kind::linear || !g.is_iterated(s)) return "";
     std::vector<std::string> parts;
     for (const slot operand : g.operands(s))
-        if (g[operand].depends == dependence::input) parts.push_back(label(g, operand));
+        if (!g.is_iterated(operand)) parts.push_back(label(g, operand));
     return parts.empty() ? "" : "[" + listed(parts) + ": for all tokens at once]";
 }
-inline std::string outcome(const view& g) {
-    const reduction r = reduce(g);
+/// Of fixed point k.
+inline std::string outcome(const view& g, std::size_t k) {
+    const reduction r = reduce(g, k);
     const auto equation_at = [&](slot s) { return "#" + std::to_string(s) + ", " + equation(g, s); };
     switch (r.why_not) {
         case obstacle::none:
@@ -90,15 +91,15 @@ inline std::string outcome(const view& g) {
 }  // namespace detail
 
 /// A graph as text: its nodes in the order of evaluation, by how often they are evaluated, with their widths; what is multiplied
-/// for all tokens at once; and whether a token is solved in R numbers, or why not.
+/// for all tokens at once; and whether a token is solved in R numbers, or why not. Of several fixed points each has its part.
 inline std::string explain(const view& g) {
     constexpr std::size_t column = 64;
     std::string text;
-    const auto part = [&](dependence d, const char* title) {
+    const auto part = [&](std::size_t k, dependence from, dependence to, const std::string& title) {
         bool first = true;
         for (slot s = 0; s < g.size(); ++s) {
-            if (g[s].depends != d) continue;
-            if (first) text += std::string(title) + "\n";
+            if (g[s].stage != k || g[s].depends < from || to < g[s].depends) continue;
+            if (first) text += title + "\n";
             first = false;
             const std::string number = std::to_string(s);
             std::string line = std::string(number.size() < 4 ? 4 - number.size() : 0, ' ') + "#" + number + "  " +
@@ -110,11 +111,22 @@ inline std::string explain(const view& g) {
             text += line + width + (width.empty() || at_once.empty() ? "" : "  ") + at_once + "\n";
         }
     };
-    part(dependence::input, "once, for all tokens:");
-    part(dependence::shifted, "sees the token before: once a token with C = 1, else once an iteration:");
-    part(dependence::current, "iterated:");
-    part(dependence::output, "once, at the fixed point:");
-    return text + detail::outcome(g) + "\n";
+    const std::size_t fixed_points = g.stages.size();
+    const bool several = fixed_points > 1;
+    const auto outside = [&](std::size_t k, const std::string& title) {
+        part(k, dependence::input, dependence::output, title);
+    };
+    outside(0, "once, for all tokens:");
+    for (std::size_t k = 0; k < fixed_points; ++k) {
+        const std::string number = "#" + std::to_string(g.stages[k].fixed_point);
+        if (several) text += "fixed point " + number + "\n";
+        part(k, dependence::shifted, dependence::shifted,
+             "sees the token before: once a token with C = 1, else once an iteration:");
+        part(k, dependence::current, dependence::current, "iterated:");
+        if (several) text += detail::outcome(g, k) + "\n";
+        outside(k + 1, several ? "once, at fixed point " + number + ":" : "once, at the fixed point:");
+    }
+    return several ? text : text + detail::outcome(g, 0) + "\n";
 }
 
 }  // namespace fprnn::graph

@@ -80,6 +80,9 @@ struct node {
     bool affine = false;  ///< in the operands that the innermost loop changes: p + g ⊙ x, channel by channel
     bool shared = false;  ///< one row serves all tokens
     int rank = 0;         ///< of a compact mixer, R
+    /// The fixed point that it is iterated in; of another node how many of them are solved before it is evaluated.
+    std::size_t stage = 0;
+    slot same_type = nowhere;  ///< the first node of this type, where that is iterated in another fixed point
     slot overwritten_by =
         nowhere;  ///< the node whose adjoint overwrites this one's cotangents instead of adding to them
     /// An elementwise function or a norm of operands that are called so.
@@ -92,15 +95,19 @@ struct node {
     void (*check)(const node_sizes&, std::span<const index> operands) = nullptr;
 };
 
+/// The nodes of one fixed point. `nowhere` where there is no such node.
+struct stage {
+    slot fixed_point = nowhere;
+    slot previous = nowhere;         ///< y^{ℓ−1}
+    slot previous_before = nowhere;  ///< y_{t−1}^{ℓ−1}
+};
+
 /// A graph, whatever its size.
 struct view {
     std::span<const node> nodes;
     std::span<const slot> edges;
-    // `nowhere` where there is no such node.
+    std::span<const stage> stages;  ///< of its fixed points, in the order in which they are solved
     slot input = nowhere;
-    slot fixed_point = nowhere;
-    slot previous = nowhere;         ///< y^{ℓ−1}
-    slot previous_before = nowhere;  ///< y_{t−1}^{ℓ−1}
 
     constexpr std::size_t size() const { return nodes.size(); }
     constexpr const node& operator[](slot s) const { return nodes[s]; }
@@ -113,8 +120,18 @@ struct view {
     }
     /// What the graph computes: all others are there for it.
     constexpr slot root() const { return nodes.size() - 1; }
+    /// Those of the fixed point that node s is iterated in.
+    constexpr const stage& stage_of(slot s) const { return stages[nodes[s].stage]; }
     /// f of y* = f(x, y*).
-    constexpr slot solved() const { return operand(fixed_point, 0); }
+    constexpr slot solved(std::size_t k = 0) const { return operand(stages[k].fixed_point, 0); }
+    constexpr bool is_iterated_in(std::size_t k, slot s) const { return is_iterated(s) && nodes[s].stage == k; }
+    /// Where the type of a node is among all types, each of which stands there once.
+    constexpr std::size_t place_of_type(slot s) const {
+        const slot first = nodes[s].same_type == nowhere ? s : nodes[s].same_type;
+        std::size_t place = first;
+        for (slot before = 0; before < first; ++before) place -= nodes[before].same_type != nowhere;
+        return place;
+    }
     constexpr bool reads(slot s, slot operand) const {
         for (const slot o : operands(s))
             if (o == operand) return true;
@@ -128,12 +145,12 @@ inline node_sizes sizes_of(const view& g, slot s, const dims& size) {
         if (o != nowhere) columns += g[o].width.of(size);
     return {size, g[s].width.of(size), columns};
 }
-/// Calls f(slot, parameters of the node).
+/// Calls f(slot, parameters of the node); nodes of one type have one set of them, which is that of the first.
 template <class F>
 void for_each_declaration(const view& g, const dims& size, F&& f) {
     for (slot s = 0; s < g.size(); ++s) {
         std::vector<parameter_spec> specs;
-        if (g[s].declare) g[s].declare(g[s], sizes_of(g, s, size), specs);
+        if (g[s].declare && g[s].same_type == nowhere) g[s].declare(g[s], sizes_of(g, s, size), specs);
         f(s, specs);
     }
 }
@@ -161,14 +178,15 @@ inline index carry_width(const view& g, const dims& size) {
     return all;
 }
 
-/// N nodes with E operands in all.
-template <std::size_t N, std::size_t E>
+/// N nodes with E operands in all, and K fixed points.
+template <std::size_t N, std::size_t E, std::size_t K>
 struct lowered {
     std::array<node, N> nodes{};
     std::array<slot, E> edges{};
-    slot input = nowhere, fixed_point = nowhere, previous = nowhere, previous_before = nowhere;
+    std::array<stage, K> stages{};
+    slot input = nowhere;
 
-    constexpr operator view() const { return {nodes, edges, input, fixed_point, previous, previous_before}; }
+    constexpr operator view() const { return {nodes, edges, stages, input}; }
 };
 
 }  // namespace fprnn::graph

@@ -2,6 +2,9 @@
 
 #include <fprnn/graph/node.hpp>
 
+#include <array>
+#include <cstddef>
+
 /// Whether a token is solved in R numbers instead of D: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::graph {
 
@@ -21,6 +24,7 @@ struct reduction {
     slot mix = nowhere;   ///< the first compact one
     slot norm = nowhere;  ///< at the end of the iteration
     int rank = 0;         ///< R
+    std::size_t stage = 0;  ///< the fixed point
 
     constexpr explicit operator bool() const { return why_not == obstacle::none; }
 };
@@ -35,21 +39,22 @@ constexpr bool is_compact_mix(const view& g, slot s) {
 
 /// Whether a node of the innermost loop is evaluated after the mix and before the norm.
 constexpr bool is_between(const view& g, const reduction& r, slot s) {
-    return g[s].depends == dependence::current && g[s].what != kind::previous && s != r.mix && s != r.norm;
+    return g[s].depends == dependence::current && g[s].stage == r.stage && g[s].what != kind::previous && s != r.mix &&
+           s != r.norm;
 }
 
-/// How one-token chunks of a graph are solved in R numbers: between one compact mix and the end of the iteration stand only nodes that are
+/// How one-token chunks of fixed point k of a graph are solved in R numbers: between one compact mix and the end of the iteration stand only nodes that are
 /// affine in what changes with prev, and a norm at the very end.
-constexpr reduction reduce(const view& g) {
-    reduction r;
-    if (g.fixed_point == nowhere) {
+constexpr reduction reduce(const view& g, std::size_t k = 0) {
+    reduction r{.stage = k};
+    if (k >= g.stages.size()) {
         r.why_not = obstacle::no_iteration;
         return r;
     }
-    const slot solved = g.operands(g.fixed_point)[0];
+    const slot solved = g.solved(k);
     if (g[solved].what == kind::norm) r.norm = solved;
     for (slot s = 0; s < g.size() && r.mix == nowhere; ++s)
-        if (is_compact_mix(g, s)) r.mix = s;
+        if (g[s].stage == k && is_compact_mix(g, s)) r.mix = s;
     if (r.mix == nowhere) {
         r.why_not = obstacle::no_compact_mix;
         return r;
@@ -66,6 +71,13 @@ constexpr reduction reduce(const view& g) {
         return r;
     }
     return r;
+}
+
+/// Whether one-token chunks of every fixed point are solved in R numbers.
+constexpr bool is_reduced(const view& g) {
+    bool all = !g.stages.empty();
+    for (std::size_t k = 0; k < g.stages.size(); ++k) all = all && reduce(g, k);
+    return all;
 }
 
 }  // namespace fprnn::graph

@@ -108,6 +108,7 @@ public:
     const index chunk;  ///< C, tokens of a chunk
     index span = 1;     ///< tokens of the chunk at hand; with one, rows may come one by one
     index token = 0;    ///< the first of the chunk at hand
+    std::size_t stage_number = 0;
     index bar_row = 0;  ///< backward: where the cotangents begin that are kept for the chunk at hand alone
     pass phase;
     const bool unrolled;         ///< backward goes through several iterations, one by one
@@ -201,8 +202,10 @@ public:
         for (index r = row; r < row + n; ++r)
             if (r / tile >= lengths[r % tile]) on.fill(width_, data + (r - row) * width_, 0);
     }
-    /// Channels of the iterate.
-    index iterate_width() const { return nodes[graph.previous].width; }
+    /// The one that the pass is in.
+    const fprnn::stage<T, Backend>& stage() const { return plan.stages[stage_number]; }
+    /// Channels of its iterate.
+    index iterate_width() const { return nodes[stage().previous].width; }
 
     /// A new object in the memory that the frame has for node s.
     template <class M>

@@ -139,7 +139,7 @@ protected:
         T* packed = f.template own<memory>(s).packed;
         index column = 0;
         for (const slot from : f.graph.operands(s)) {
-            part p{from, column, f.width(from), iterated && f.graph[from].depends == dependence::input, false, packed};
+            part p{from, column, f.width(from), iterated && !f.graph.is_iterated(from), false, packed};
             p.is_packed = iterated && (!p.is_hoisted || token_by_token);
             if (!p.is_packed) p.packed = nullptr;
             g(std::as_const(p));
@@ -154,7 +154,7 @@ protected:
     static bool has_hoisted(const frame& f, slot s) {
         if (f.graph[s].has_bias) return true;
         for (const slot from : f.graph.operands(s))
-            if (f.graph[from].depends == dependence::input) return true;
+            if (!f.graph.is_iterated(from)) return true;
         return false;
     }
 
@@ -181,7 +181,8 @@ private:
         constexpr index line = 64 / static_cast<index>(sizeof(T));
         return (f.on.template packed_size<T>(f.width(s), p.width) + line - 1) / line * line;
     }
-    /// The maps that are evaluated in the same sweep over the nodes share packed rows of an operand; the first of them packs.
+    /// The maps that are evaluated in the same sweep over the nodes share packed rows of an operand; the first of them packs. Where several
+    /// fixed points read the operand, maps of the later ones pack for themselves.
     static std::size_t sweep_of(const frame& f, slot s) { return f.graph[s].depends == dependence::current ? 1 : 0; }
     static void pack_rows_of(frame& f, slot s, const part& p, arena<T>& scratch) {
         auto& from = f.nodes[p.from];
@@ -224,7 +225,8 @@ private:
             const auto w = weights(f, s, p);
             if (p.packed && n == f.tile) {
                 const auto& from = f.nodes[p.from];
-                if (from.packed_by[sweep_of(f, s)] == s) f.on.pack_rows(x, from.packed);
+                const slot first = from.packed_by[sweep_of(f, s)];
+                if (first == s || f.graph[first].stage != f.graph[s].stage) f.on.pack_rows(x, from.packed);
                 f.on.multiply_packed(out, {x, from.packed}, {w, p.packed}, overwrite);
             } else {
                 f.on.multiply(out, x, w, overwrite, f.packing);

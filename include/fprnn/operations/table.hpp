@@ -142,13 +142,14 @@ struct slots {
     constexpr operator std::span<const graph::slot>() const { return {at.data(), count}; }
 };
 template <class Root, class Backend>
-consteval auto slots_that_depend(dependence first, dependence last) {
+consteval auto slots_that_depend(std::size_t stage, dependence first, dependence last) {
     using planning = typename planning_of<Backend>::type;
     constexpr const graph::view& g = graph::view_of<Root>;
     slots<g.size()> found;
     for (const bool comes_first : {true, false})
         for (graph::slot s = 0; s < g.size(); ++s)
-            if (first <= g[s].depends && g[s].depends <= last && planning::comes_first(g, s) == comes_first)
+            if (g[s].stage == stage && first <= g[s].depends && g[s].depends <= last &&
+                planning::comes_first(g, s) == comes_first)
                 found.at[found.count++] = s;
     return found;
 }
@@ -158,10 +159,10 @@ consteval auto slots_that_depend(dependence first, dependence last) {
 /// The operations of an expression's nodes, with their adjoints or without.
 template <class Root, class T, class Backend, bool Adjoint>
 inline constexpr auto operations_of = detail::table_of<Root, T, Backend, Adjoint>(
-    typename nodes_of<Root>::types(), std::make_index_sequence<nodes_of<Root>::size>());
+    types_by_slot<Root>(), std::make_index_sequence<graph::view_of<Root>.size()>());
 
-/// Nodes of an expression that depend in one of the ways from First to Last, in the order in which they are evaluated.
-template <class Root, class Backend, dependence First, dependence Last = First>
-inline constexpr auto slots_of = detail::slots_that_depend<Root, Backend>(First, Last);
+/// Nodes of a stage of an expression that depend in one of the ways from First to Last, in the order in which they are evaluated.
+template <class Root, class Backend, std::size_t Stage, dependence First, dependence Last = First>
+inline constexpr auto slots_of = detail::slots_that_depend<Root, Backend>(Stage, First, Last);
 
 }  // namespace fprnn
