@@ -4,6 +4,7 @@
 #include <fprnn/operations/work.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -29,9 +30,9 @@ inline const char* to_string(status s) {
     return "";
 }
 
-/// What the iteration did with each sequence. Of an expression with several fixed points the whole is as if their chunks were those of
-/// one: the worst status, the most iterations, their sum and the largest residual, but the tokens of the fixed point in which the fewest
-/// converged.
+/// What the iteration did with each sequence. Of an expression with several fixed points the numbers are those of all their chunks
+/// together: the worst status, `diverged` where one of them diverged, the largest ℓ, the sum of all, the largest residual; but the tokens
+/// that converged are those of the fixed point with the fewest.
 struct convergence {
     std::vector<fprnn::status> status;
     std::vector<int> iterations;          ///< ℓ, the largest over the sequence's chunks
@@ -54,17 +55,18 @@ struct convergence {
         fixed_points.resize(of_fixed_points > 1 ? of_fixed_points : 0);
         for (convergence& one : fixed_points) one.begin(sequences);
     }
-    /// The whole of `sequences` sequences, where each fixed point's own is there.
+    /// The numbers of all fixed points together from each one's own, for some of the sequences. Nothing where there are not several.
     void join_fixed_points(index first, index sequences) {
         for (auto b = static_cast<std::size_t>(first); b < static_cast<std::size_t>(first + sequences); ++b)
-            for (std::size_t k = 0; k < fixed_points.size(); ++k) {
-                const convergence& one = fixed_points[k];
-                const bool is_first = k == 0;
-                status[b] = is_first ? one.status[b] : std::max(status[b], one.status[b]);
-                iterations[b] = is_first ? one.iterations[b] : std::max(iterations[b], one.iterations[b]);
-                total_iterations[b] = one.total_iterations[b] + (is_first ? 0 : total_iterations[b]);
-                // Not a number where one is not.
-                if (is_first || !(one.residual[b] <= residual[b])) residual[b] = one.residual[b];
+            for (const convergence& one : fixed_points) {
+                const bool is_first = &one == fixed_points.data();
+                // What overflowed poisons the fixed points that read it, or that it reads on the way back.
+                if (is_first || one.status[b] == fprnn::status::diverged ||
+                    (status[b] != fprnn::status::diverged && status[b] < one.status[b]))
+                    status[b] = one.status[b];
+                iterations[b] = std::max(is_first ? 0 : iterations[b], one.iterations[b]);
+                total_iterations[b] = (is_first ? 0 : total_iterations[b]) + one.total_iterations[b];
+                residual[b] = std::max(is_first ? 0 : residual[b], one.residual[b]);
                 tokens_converged[b] =
                     is_first ? one.tokens_converged[b] : std::min(tokens_converged[b], one.tokens_converged[b]);
             }
