@@ -46,9 +46,11 @@ void check_agrees(E) {
         CHECK(graph::detail::equation(g, s).size() > 0);
         CHECK((g[s].declare != nullptr) == (*g[s].name != 0 && g[s].what != kind::mixer));
         CHECK((g.input == s) == std::is_same_v<N, input_node>);
-        CHECK((g.previous == s) == std::is_same_v<N, previous_node>);
-        CHECK((g.previous_before == s) == std::is_same_v<N, shift_node<previous_node>>);
-        CHECK((g.fixed_point == s) == fprnn::detail::is_fixed_point<N>);
+        const graph::stage its = g.stages.empty() ? graph::stage() : g.stages[0];
+        CHECK((its.previous == s) == std::is_same_v<N, previous_node>);
+        CHECK((its.previous_before == s) == std::is_same_v<N, shift_node<previous_node>>);
+        CHECK((its.fixed_point == s) == fprnn::detail::is_fixed_point<N>);
+        CHECK(g.place_of_type(s) == s);
     });
     CHECK(g.root() == position<types, E>);
 }

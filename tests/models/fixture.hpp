@@ -106,7 +106,7 @@ void check_fixture(Root expression, const fixture& fixed, double value_bound, do
 template <class Root>
 void check_iterates(Root, const fixture& fixed) {
     const dims size{.d_in = 4, .d_inner = 6, .d_state = 3};
-    layer f(node_at<typename nodes_of<Root>::types, layer<Root>::nodes.fixed_point>{});
+    layer f(node_at<typename nodes_of<Root>::types, layer<Root>::nodes.stages[0].fixed_point>{});
     const safetensors_content file = fixture::read(fixed.name + ".safetensors");
     auto theta = init<double>(f, size);
     for (const auto& p : theta.entries()) {
