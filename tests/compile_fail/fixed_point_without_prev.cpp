@@ -1,4 +1,4 @@
-// expect: fixed_point(f): f must contain prev, and no other fixed point
+// expect: fixed_point(f): f must contain prev outside of the fixed points in it
 #include <fprnn/fixed_point/layer.hpp>
 
 using namespace fprnn::symbols;

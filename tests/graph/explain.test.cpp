@@ -39,6 +39,37 @@ Tokens of one-token chunks are solved in 2 numbers.
 )");
 }
 
+TEST_CASE("explain: each fixed point has its part, with what is evaluated for all tokens between them") {
+    const auto y1 = fixed_point(tanh(linear<"a">(cat(in, shift(prev)))));
+    const auto Q = householder<1>(y1);
+    const auto y2 = fixed_point(Q * linear<"v">(cat(in, y1)) + (I - Q) * prev);
+    CHECK(explain(layer(y2 + y1)) == R"(once, for all tokens:
+   #0  in                                                       d_in
+fixed point #5
+sees the token before: once a token with C = 1, else once an iteration:
+   #2  shift(prev)                                              d_inner
+   #3  a = W (in, shift(prev))                                  d_inner  [in: for all tokens at once]
+   #4  tanh(a)                                                  d_inner
+iterated:
+   #1  prev                                                     d_inner
+Tokens are iterated in all channels: no Q * v + (I - Q) * prev has a compact Q, and Q and v that do not change with prev.
+once, at fixed point #5:
+   #5  fixed point of #4                                        d_inner
+   #6  Q.u = W (#5)                                             d_inner
+   #7  Q.alpha = W (#5) + bias                                  1
+   #8  householder, R = 1, of (Q.u, Q.alpha)
+   #9  v = W (in, #5)                                           d_inner
+fixed point #12
+iterated:
+  #10  prev                                                     d_inner
+  #11  #8 * v + (I - #8) * prev                                 d_inner
+Tokens of one-token chunks are solved in 1 number.
+once, at fixed point #12:
+  #12  fixed point of #11                                       d_inner
+  #13  #12 + #5                                                 d_inner
+)");
+}
+
 TEST_CASE("explain: why tokens are not solved in R numbers") {
     const auto Q = householder<2>(in);
     const auto v = linear<"v">(in);

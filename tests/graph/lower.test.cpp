@@ -104,6 +104,44 @@ TEST_CASE("graph: equal expressions are one node") {
     CHECK(g[3].formula(names) == "sigmoid(u) * v + u");
 }
 
+TEST_CASE("graph: iterated nodes of one type are one node in each fixed point, what is not iterated is one node in all") {
+    constexpr auto w = linear<"w">(cat(in, shift(prev)));
+    constexpr auto u = linear<"u">(in);
+    constexpr auto y1 = fixed_point(tanh(w) * u);
+    constexpr auto y2 = fixed_point(tanh(w) + y1 * u * prev);
+    constexpr auto y = y1 + y2;
+    constexpr const graph::view& g = graph::view_of<std::remove_const_t<decltype(y)>>;
+    using types = types_by_slot<std::remove_const_t<decltype(y)>>;
+    REQUIRE(g.stages.size() == 2);
+    REQUIRE(length<types> == g.size());
+    std::vector<std::size_t> stages_of_w, stages_of_u, stages_of_in;
+    for (slot s = 0; s < g.size(); ++s) {
+        if (std::string(g[s].name) == "w") stages_of_w.push_back(g[s].stage);
+        if (std::string(g[s].name) == "u") stages_of_u.push_back(g[s].stage);
+        if (g[s].what == kind::input) stages_of_in.push_back(g[s].stage);
+        if (!g.is_iterated(s)) CHECK(g[s].same_type == graph::nowhere);
+        if (g[s].what == kind::linear && g.is_iterated(s)) CHECK(g.operand(s, 1) == g.stage_of(s).previous_before);
+    }
+    CHECK(stages_of_w == std::vector<std::size_t>{0, 1});
+    CHECK(stages_of_u == std::vector<std::size_t>{0});
+    CHECK(stages_of_in == std::vector<std::size_t>{0});
+    slot s = 0;
+    for_each_type(types(), [&]<class N>() {
+        CHECK(g[s].depends == N::depends);
+        CHECK(g[s].operands == length<typename needs<N>::type>);
+        CHECK((g.stages[0].fixed_point == s) == std::is_same_v<N, std::remove_const_t<decltype(y1)>>);
+        CHECK((g.stages[1].fixed_point == s) == std::is_same_v<N, std::remove_const_t<decltype(y2)>>);
+        CHECK((g[s].what == kind::previous) == (s == g.stages[0].previous || s == g.stages[1].previous));
+        ++s;
+    });
+    CHECK(g[g.stages[0].fixed_point].stage == 1);
+    CHECK(g[g.stages[1].fixed_point].stage == 2);
+    CHECK(g[g.root()].stage == 2);
+    CHECK(graph::declare(g, {.d_in = 2, .d_inner = 3}).size() == 2);
+    // y_{t−1} of both.
+    CHECK(graph::carry_width(g, {.d_in = 2, .d_inner = 3}) == 2 * 3);
+}
+
 template <int Depth, class E>
 constexpr auto nested(E e) {
     if constexpr (Depth == 0)
