@@ -166,6 +166,16 @@ auto gated_delta() {
     return linear<"out", fprnn::d_out>(fixed_point(fprnn::constant<1, 3>() * delta));
 }
 
+/// Behind an end the first stops, so that the second reads zeros there.
+auto two_fixed_points() {
+    const auto third = fprnn::constant<1, 3>();
+    const auto y1 = fixed_point(third * tanh(linear<"a">(cat(in, shift(prev), prev))));
+    const auto lambda = sigmoid(linear<"lambda">(y1));
+    const auto y2 = fixed_point(
+        scan(lambda, (1 - lambda) * (linear<"b">(cat(y1, shift(y1), shift(prev))) + third * sigmoid(prev) * y1)));
+    return linear<"out">(cat(y2, shift(y1)));
+}
+
 TEST_CASE("lengths: a sequence of a ragged batch has the bits that it has alone: FP-RNN") {
     check(fprnn::models::fp_rnn<2>());
 }
@@ -184,6 +194,9 @@ TEST_CASE("lengths: a sequence of a ragged batch has the bits that it has alone:
 }
 TEST_CASE("lengths: a sequence of a ragged batch has the bits that it has alone: what is explicit") {
     check(fprnn::models::lstm());
+}
+TEST_CASE("lengths: a sequence of a ragged batch has the bits that it has alone: fixed points that read each other") {
+    check(two_fixed_points());
 }
 TEST_CASE("lengths: a sequence of a ragged batch has the bits that it has alone: without a fixed point") {
     const auto h = scan(sigmoid(linear<"l">(in)), linear<"u">(cat(in, shift(in))));
@@ -450,6 +463,7 @@ TEST_CASE("lengths: one sequence and few have the bits that they have alone, wit
     check_few(fprnn::models::fp_mamba<2>());
     check_few(gated_delta());
     check_few(opened());
+    check_few(two_fixed_points());
 }
 
 TEST_CASE(
