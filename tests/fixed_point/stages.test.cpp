@@ -74,7 +74,8 @@ TEST_CASE("stages: gradients are those of differences and of all iterations, for
 TEST_CASE("stages: gradients are those of differences and of all iterations, for every schedule: side by side") {
     check_block_gradients(side_by_side(), sizes, 3, 6, 0.1);
 }
-TEST_CASE("stages: gradients are those of differences and of all iterations, for every schedule: three, of two widths") {
+TEST_CASE(
+    "stages: gradients are those of differences and of all iterations, for every schedule: three, of two widths") {
     check_block_gradients(three(), sizes, 3, 6, 0.1);
 }
 
@@ -102,10 +103,9 @@ TEST_CASE_TEMPLATE("stages: two in one expression are two layers, one behind the
     const index B = 19, length = 7;
     const double tight = std::is_same_v<T, double> ? 1e-12 : 1e-5;
     for (const index C : {index{1}, index{3}, whole_sequence}) {
-        for (const fprnn::adjoint& adjoint :
-             {fprnn::adjoint(fprnn::implicit{.tolerance = tight}), fprnn::adjoint(fprnn::one_step{}),
-              fprnn::adjoint(fprnn::truncated{2}), fprnn::adjoint(fprnn::neumann{3}),
-              fprnn::adjoint(fprnn::unrolled{})}) {
+        for (const fprnn::adjoint& adjoint : {fprnn::adjoint(fprnn::implicit{.tolerance = tight}),
+                                              fprnn::adjoint(fprnn::one_step{}), fprnn::adjoint(fprnn::truncated{2}),
+                                              fprnn::adjoint(fprnn::neumann{3}), fprnn::adjoint(fprnn::unrolled{})}) {
             CAPTURE(C);
             CAPTURE(adjoint.index());
             const fprnn::chunked schedule{.length = C, .tolerance = tight, .ell_max = 300};

@@ -104,7 +104,8 @@ TEST_CASE("graph: equal expressions are one node") {
     CHECK(g[3].formula(names) == "sigmoid(u) * v + u");
 }
 
-TEST_CASE("graph: iterated nodes of one type are one node in each fixed point, what is not iterated is one node in all") {
+TEST_CASE(
+    "graph: iterated nodes of one type are one node in each fixed point, what is not iterated is one node in all") {
     constexpr auto w = linear<"w">(cat(in, shift(prev)));
     constexpr auto u = linear<"u">(in);
     constexpr auto y1 = fixed_point(tanh(w) * u);

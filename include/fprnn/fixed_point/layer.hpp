@@ -323,9 +323,10 @@ private:
 /// one of them is its own iterate, so that no iteration is in another.
 template <expression E>
 constexpr auto fixed_point(E) {
-    static_assert(detail::is_as_wide_as_prev<E>(),
-                  "fixed_point(f): f must have width d_inner, the width of prev, or that of prev_of<width>; in f stands "
-                  "the iterate of this fixed point alone, not of one around it");
+    static_assert(
+        detail::is_as_wide_as_prev<E>(),
+        "fixed_point(f): f must have width d_inner, the width of prev, or that of prev_of<width>; in f stands "
+        "the iterate of this fixed point alone, not of one around it");
     static_assert(E::depends == dependence::shifted || E::depends == dependence::current,
                   "fixed_point(f): f must contain prev outside of the fixed points in it");
     return fixed_point_node<E>{};

@@ -37,8 +37,8 @@ consteval auto make_stages(std::index_sequence<k...>) {
     return std::array<stage<T, Backend>, sizeof...(k)>{make_stage<Root, T, Backend, Adjoint, k>()...};
 }
 template <class Root, class T, class Backend, bool Adjoint>
-inline constexpr auto stages_of = make_stages<Root, T, Backend, Adjoint>(
-    std::make_index_sequence<graph::view_of<Root>.stages.size() + 1>());
+inline constexpr auto stages_of =
+    make_stages<Root, T, Backend, Adjoint>(std::make_index_sequence<graph::view_of<Root>.stages.size() + 1>());
 
 }  // namespace detail
 

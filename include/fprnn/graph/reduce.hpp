@@ -21,9 +21,9 @@ enum class obstacle {
 struct reduction {
     obstacle why_not = obstacle::none;
     slot where = nowhere;
-    slot mix = nowhere;   ///< the first compact one
-    slot norm = nowhere;  ///< at the end of the iteration
-    int rank = 0;         ///< R
+    slot mix = nowhere;     ///< the first compact one
+    slot norm = nowhere;    ///< at the end of the iteration
+    int rank = 0;           ///< R
     std::size_t stage = 0;  ///< the fixed point
 
     constexpr explicit operator bool() const { return why_not == obstacle::none; }

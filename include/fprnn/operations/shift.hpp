@@ -86,20 +86,23 @@ struct shift_of_iterate : operation_on<T, Backend> {
     void value(frame& f, slot s, index row, index n) const {
         const index D = f.width(s), block = f.tile * D;
         T* out = f.value_at(s, row);
-        const T* first = row == 0 ? f.template own<memory>(s).before : f.value_at(f.graph.stage_of(s).fixed_point, row - f.tile);
+        const T* first =
+            row == 0 ? f.template own<memory>(s).before : f.value_at(f.graph.stage_of(s).fixed_point, row - f.tile);
         f.on.copy(block, first, out);
         f.on.copy(n * D - block, f.value_at(f.graph.stage_of(s).previous, row), out + block);
     }
     /// Within the chunk.
     void back(frame& f, slot s, index row, index n, dependence) const {
-        f.one_row(body::add<T>{(n - f.tile) * f.width(s), f.bar_at(s, row + f.tile), f.bar_at(f.graph.stage_of(s).previous, row)});
+        f.one_row(body::add<T>{(n - f.tile) * f.width(s), f.bar_at(s, row + f.tile),
+                               f.bar_at(f.graph.stage_of(s).previous, row)});
     }
     void begin_adjoint(frame& f, slot s) const {
         const memory& m = f.template own<memory>(s);
         if (m.carry_bar) f.add_to_last(f.graph.stage_of(s).fixed_point, m.carry_bar, m.before_bar);
     }
     void pass_to_chunk_before(frame& f, slot s, index row) const {
-        T* to = row == 0 ? f.template own<memory>(s).before_bar : f.bar_at(f.graph.stage_of(s).fixed_point, row - f.tile);
+        T* to =
+            row == 0 ? f.template own<memory>(s).before_bar : f.bar_at(f.graph.stage_of(s).fixed_point, row - f.tile);
         f.one_row(body::add<T>{f.tile * f.width(s), f.bar_at(s, row), to});
     }
 };
