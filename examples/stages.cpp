@@ -11,7 +11,7 @@ int main() {
     const auto y1 = fixed_point(tanh(fp::linear<"W">(cat(in, shift(prev)))));  // prev: the iterate of y1
     const auto lambda = sigmoid(fp::affine<"lambda">(y1));
     const auto Q = fp::householder<2>(cat(in, shift(y1), shift(prev)));
-    // prev: the iterate of y2. Until it is solved y1 is given, as x is.
+    // prev: the iterate of y2. To this iteration y1 is given, as x is.
     const auto y2 = fixed_point(scan(lambda, (1 - lambda) * (Q * fp::linear<"V">(y1) + (I - Q) * prev)));
     const fp::layer layer(fp::rms_norm<"norm">(y2) + y1, fp::chunked{.length = 1, .tolerance = 1e-4}, fp::implicit{});
     //! [layer]
