@@ -73,7 +73,7 @@ struct recur : operation_on<T, Backend> {
 
     void open(frame& f, slot s, index row, index n) const {
         if constexpr (hoists) {
-            if (memory& m = own(f, s); can_hoist(f, s) && f.phase == pass::forward) {
+            if (memory& m = own(f, s); is_hoisted(f, s)) {
                 if (m.hoisted_chunk == row) return;
                 m.hoisted_chunk = row;
                 f.each_token(n, body::hoist_recurrence<M, T>{rows(f, s, row, n), {m.hoisted, M::hoisted(sizes(f, s))}});
@@ -108,11 +108,9 @@ struct recur : operation_on<T, Backend> {
         const bool iterated = f.graph.is_iterated(s);
         const T* from = iterated && f.phase != pass::forward ? before(f, s, row - first) : m.state;
         T* to = iterated ? m.trial : m.state;
-        body::recur<M, T> all{rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)};
-        if constexpr (hoists)
-            if (iterated && f.phase == pass::forward && can_hoist(f, s))
-                all.hoisted = {m.hoisted, M::hoisted(sizes(f, s))};
-        self().run(f, s, row, sequences(f, s, n), all);
+        self().run(f, s, row, sequences(f, s, n),
+                   body::recur<M, T>{
+                       rows(f, s, row, n), {from + first * one, one}, {to + first * one, one}, f.values(s, row)});
         f.clear_behind(row, n, D, f.value_at(s, row));
     }
     void close(frame& f, slot s, index row, index n) const {
@@ -199,14 +197,11 @@ struct recur : operation_on<T, Backend> {
     static bool is_opened(const frame& f, slot s) { return can_open(f, s) && f.phase == pass::forward && f.span == 1; }
 
     void run(frame& f, slot s, index row, index n, const body::recur<M, T>& all) const {
-        if constexpr (has_tiles<Backend>) {
-            if (f.threads > 1 && n * all.rows.tokens > 1)
-                run_on_threads(f, row, n, all);
-            else
-                each_with_tokens(f, row, n, all);
-        } else {
-            each_with_tokens(f, row, n, all);
-        }
+        bool runs = false;
+        if constexpr (has_tiles<Backend> && recurrence_of_channels<M>) runs = run_channels(f, s, row, n, all);
+        if constexpr (has_tiles<Backend>)
+            if (!runs && f.threads > 1 && n * all.rows.tokens > 1) runs = run_sequences(f, row, n, all);
+        if (!runs) each_with_tokens(f, row, n, all);
         if (!f.lengths || all.from.data == all.to.data) return;
         const index one = state_size(f, s);
         for (index q = 0; q < n; ++q)  // a state without tokens is what it was
@@ -256,29 +251,38 @@ private:
         else
             return static_cast<const Self&>(*this);
     }
-    /// Sequences, or channels of a sequence, side by side.
-    static void run_on_threads(frame& f, index row, index n, const body::recur<M, T>& all) {
-        using team = typename Backend::template team<T>;
-        const index numbers = all.rows.tokens * M::state(all.rows.of);
-        const auto tokens = [&](index q) { return f.tokens_within(row % f.tile + q, row / f.tile, all.rows.tokens); };
-        if constexpr (requires { M::part(all.rows.of, index(), index()); }) {
-            if (n < f.threads) {
-                const index D = M::value(all.rows.of);
-                for (index q = 0; q < n; ++q)
-                    f.by_channels(numbers / D, D, [&](index first, index count) {
-                        body::recur<M, T> some = all;
-                        some.rows.of = M::part(all.rows.of, first, count);
-                        some.rows.tokens = tokens(q);
-                        if (some.rows.tokens > 0) some.template row<team>(q, 0);
-                    });
-                return;
-            }
-        }
-        f.by_sequences(numbers, n, [&](index q) {
+    /// Sequences side by side.
+    static bool run_sequences(frame& f, index row, index n, const body::recur<M, T>& all) {
+        f.by_sequences(all.rows.tokens * M::state(all.rows.of), n, [&](index q) {
             body::recur<M, T> own = all;
-            own.rows.tokens = tokens(q);
-            if (own.rows.tokens > 0) own.template row<team>(q, 0);
+            own.rows.tokens = tokens_of_sequence(f, row, q, all.rows.tokens);
+            if (own.rows.tokens > 0) own.template row<typename Backend::template team<T>>(q, 0);
         });
+        return true;
+    }
+    /// Channels side by side where there are fewer sequences than threads, and steps with what is hoisted. Says whether there is reason to.
+    static bool run_channels(frame& f, slot s, index row, index n,
+                             const body::recur<M, T>& all) requires(recurrence_of_channels<M>) {
+        strided<const T> hoisted{};
+        if constexpr (hoists)
+            if (is_hoisted(f, s)) hoisted = {own(f, s).hoisted, M::hoisted(all.rows.of)};
+        const bool shares = f.threads > 1 && n < f.threads && all.rows.tokens > 1;
+        if (!hoisted.data && !shares) return false;
+        const index D = M::value(all.rows.of), numbers = all.rows.tokens * M::state(all.rows.of);
+        const auto run = [&](index q, index first, index count) {
+            body::recur_channels<M, T> some{all, first, count, hoisted};
+            some.all.rows.tokens = tokens_of_sequence(f, row, q, all.rows.tokens);
+            if (some.all.rows.tokens > 0) some.template row<typename Backend::template team<T>>(q, 0);
+        };
+        if (shares)
+            for (index q = 0; q < n; ++q)
+                f.by_channels(numbers / D, D, [&](index first, index count) { run(q, first, count); });
+        else
+            f.by_sequences(numbers, n, [&](index q) { run(q, 0, D); });
+        return true;
+    }
+    static index tokens_of_sequence(const frame& f, index row, index q, index tokens) {
+        return f.tokens_within(row % f.tile + q, row / f.tile, tokens);
     }
     static memory& own(frame& f, slot s) { return f.template own<memory>(s); }
     static typename M::sizes sizes(const frame& f, slot s) {
@@ -315,6 +319,9 @@ private:
             return true;
         }
         return false;
+    }
+    static bool is_hoisted(const frame& f, slot s) {
+        return f.phase == pass::forward && f.span > 1 && can_hoist(f, s);
     }
     /// Tokens solved together; all of them outside the iteration.
     static index chunk(const frame& f, slot s) {

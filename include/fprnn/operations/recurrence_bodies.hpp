@@ -54,24 +54,41 @@ struct recur {
     recurrence_rows<M, T> rows;
     strided<const T> from;
     strided<T> to, y;
-    strided<const T> hoisted{};  ///< rows of the tokens, like the inputs'; none where steps hoist nothing
 
     template <class Team>
     FPRNN_BOTH void row(index s, index) const {
         const auto x = rows.at(s);
         const T* S = from[s];
         T* out = y[s];
-        if constexpr (hoisting_recurrence<M>) {
-            if (hoisted.data) {
-                for (index t = 0; t < rows.tokens; ++t, S = to[s], out += rows.tile * y.stride)
-                    M::template step_hoisted<Team, T>(rows.of, hoisted[t * rows.tile + s], x[t], S, to[s], out);
-                return;
-            }
-        }
         for (index t = 0; t < rows.tokens; ++t) {
             M::template step<Team, T>(rows.of, rows.p, x[t], S, to[s], out);
             S = to[s];
             if (out) out += rows.tile * y.stride;
+        }
+    }
+};
+
+/// The same of some channels, with what steps hoist, [tokens, tile] rows, where that is at hand.
+template <recurrence_of_channels M, class T>
+struct recur_channels {
+    recur<M, T> all;
+    index first, count;
+    strided<const T> hoisted;
+
+    template <class Team>
+    FPRNN_BOTH void row(index s, index) const {
+        const auto& rows = all.rows;
+        const auto x = rows.at(s);
+        const T* S = all.from[s];
+        T *to = all.to[s], *out = all.y[s];
+        for (index t = 0; t < rows.tokens; ++t) {
+            if constexpr (hoisting_recurrence<M>)
+                if (hoisted.data)
+                    M::template step_hoisted<Team, T>(rows.of, first, count, hoisted[t * rows.tile + s], x[t], S, to,
+                                                      out);
+            if (!hoisted.data) M::template step_of<Team, T>(rows.of, first, count, rows.p, x[t], S, to, out);
+            S = to;
+            if (out) out += rows.tile * all.y.stride;
         }
     }
 };

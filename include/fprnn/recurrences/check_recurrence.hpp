@@ -11,7 +11,7 @@ namespace fprnn {
 ///
 ///     step         is claims.plain, where there is one; has the same state without y and in place; goes on where a call before ended
 ///     open, close  have the y and the state of step, with and without a token before that was not closed
-///     hoist, part  step_hoisted is step to the bit; steps of parts are together a step
+///     step_of      of some channels and of the others is step; step_hoisted is step to the bit
 ///     back         accumulates; a null cotangent changes no other; open_back and back_input send what it does
 ///     gradients    of inputs, parameters and the state before are what difference quotients say, through states that are recomputed
 ///     all          write what they are given and nothing beside it, read nothing that scratch held before, and give on several threads

@@ -36,15 +36,14 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 ///     M::prepare<Team>(of, raw, p)
 ///     M::prepare_back<Team>(of, p, p_bar, raw_bar)                     raw_bar += …
 ///
-/// One whose channels of y know nothing of each other may have M::part(of, first, count), the sizes of a step of these channels alone:
-/// threads then share the channels of one sequence.
+/// One whose channels of y know nothing of each other may take a step of some of them, so that threads share the channels of one sequence; and
+/// it may hoist what it computes of some inputs, once where these do not depend on the iterate:
 ///
-/// One that computes much of some inputs alone may do that once where these do not depend on the iterate:
-///
-///     M::hoisted_inputs                         which ones: bit k is input k
+///     M::step_of<Team>(of, first, count, p, x, from, to, y)            step, of `count` channels
+///     M::hoisted_inputs                         which inputs: bit k is input k
 ///     M::hoisted(of)                            numbers for a token
 ///     M::hoist<Team>(of, p, x, to)
-///     M::step_hoisted<Team>(of, hoisted, x, from, to, y)               as step, to the bit
+///     M::step_hoisted<Team>(of, first, count, hoisted, x, from, to, y)  step_of, to the bit
 ///
 /// One that is affine in an input as wide as y, M::open_input, may open a token, y = p + g ⊙ u: what is iterated is then two vectors,
 /// whatever the state is.
@@ -84,13 +83,18 @@ concept opening_recurrence = recurrence<M> &&
     M::template back_input<serial_team<double>, double>(of, c, x, c, p, p);
 };
 template <class M>
-concept hoisting_recurrence = recurrence<M> &&
+concept recurrence_of_channels = recurrence<M> &&
+    requires(typename M::sizes of, double* p, const double* c, detail::rows_of_token<M, double> x) {
+    M::template step_of<serial_team<double>, double>(of, index(), index(), c, x, c, p, p);
+};
+template <class M>
+concept hoisting_recurrence = recurrence_of_channels<M> &&
     requires(typename M::sizes of, double* p, const double* c, detail::rows_of_token<M, double> x) {
     requires M::hoisted_inputs >
     0;
     { M::hoisted(of) } -> std::convertible_to<index>;
     M::template hoist<serial_team<double>, double>(of, c, x, p);
-    M::template step_hoisted<serial_team<double>, double>(of, c, x, c, p, p);
+    M::template step_hoisted<serial_team<double>, double>(of, index(), index(), c, x, c, p, p);
 };
 
 template <class M>

@@ -78,7 +78,7 @@ public:
     void try_all() {
         values();
         if constexpr (hoisting_recurrence<M>) hoisted_steps();
-        if constexpr (requires { M::part(of_, index(), index()); }) parts();
+        if constexpr (recurrence_of_channels<M>) steps_of_channels();
         if constexpr (opening_recurrence<M>) openings();
         adjoints();
         gradients();
@@ -143,25 +143,26 @@ private:
         fenced hoisted(M::hoisted(of_), nan), S(S_.size(), nan), y(M::value(of_), nan);
         on_team([&] { M::template hoist<Team>(of_, std::as_const(p_).data(), inputs()[0], hoisted.data()); });
         on_team([&] {
-            M::template step_hoisted<Team>(of_, std::as_const(hoisted).data(), inputs()[0], std::as_const(S_).data(),
-                                           S.data(), y.data());
+            M::template step_hoisted<Team>(of_, index(0), M::value(of_), std::as_const(hoisted).data(), inputs()[0],
+                                           std::as_const(S_).data(), S.data(), y.data());
         });
         fences("hoist, step_hoisted", {&hoisted, &S, &y});
         same("step_hoisted gives the y of step, to the bit", y, expected.y);
         same("step_hoisted gives the state of step, to the bit", S, expected.S);
     }
     /// Steps of some channels and of the others are steps of all.
-    void parts() {
+    void steps_of_channels() {
         const index channels = M::value(of_), half = channels / 2;
         const auto expected = solve(S_, 0, 1);
         fenced S(S_.size(), nan), y(channels, nan);
         for (const auto& [first, count] : {std::pair(index(0), half), std::pair(half, channels - half)})
-            on_team([&, some = M::part(of_, first, count)] {
-                M::template step<Team>(some, p_.data(), inputs()[0], std::as_const(S_).data(), S.data(), y.data());
+            on_team([&, i = first, n = count] {
+                M::template step_of<Team>(of_, i, n, p_.data(), inputs()[0], std::as_const(S_).data(), S.data(),
+                                          y.data());
             });
-        fences("part", {&S, &y});
-        equal("steps of part(…) give together the y of step", y, expected.y);
-        equal("steps of part(…) give together the state of step", S, expected.S);
+        fences("step_of", {&S, &y});
+        equal("step_of of some channels and of the others gives the y of step", y, expected.y);
+        equal("step_of of some channels and of the others gives the state of step", S, expected.S);
     }
 
     void values() {

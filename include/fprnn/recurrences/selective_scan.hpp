@@ -15,10 +15,8 @@ struct selective_scan_recurrence {
 
     struct sizes {
         index states, channels;
-        index first, count;  ///< the channels that step() is called for
     };
-    static sizes of(const std::array<index, inputs>& widths) { return {widths[1], widths[3], 0, widths[3]}; }
-    static sizes part(const sizes& s, index first, index count) { return {s.states, s.channels, first, count}; }
+    static sizes of(const std::array<index, inputs>& widths) { return {widths[1], widths[3]}; }
     FPRNN_BOTH static constexpr index state(const sizes& s) { return s.states * s.channels; }
     static constexpr index value(const sizes& s) { return s.channels; }
     FPRNN_BOTH static constexpr index scratch(const sizes& s) { return 2 * s.channels; }
@@ -37,14 +35,18 @@ struct selective_scan_recurrence {
     template <class Team, class T>
     FPRNN_BOTH static void step(const sizes& s, const T* A, const small_array<const T*, inputs>& x, const T* from,
                                 T* to, T* y) {
+        step_of<Team, T>(s, 0, s.channels, A, x, from, to, y);
+    }
+    template <class Team, class T>
+    FPRNN_BOTH static void step_of(const sizes& s, index i, index count, const T* A,
+                                   const small_array<const T*, inputs>& x, const T* from, T* to, T* y) {
         const auto& [delta, b, c, u] = x.values;
-        const index i = s.first;
         if (y)
-            kernel::selective_scan_token<Team, T>(s.states, s.count, s.channels, A + i, delta + i, b, c, u + i,
-                                                  from + i, to + i, y + i);
+            kernel::selective_scan_token<Team, T>(s.states, count, s.channels, A + i, delta + i, b, c, u + i, from + i,
+                                                  to + i, y + i);
         else
-            kernel::selective_scan_advance<Team, T>({1, s.states, s.count, 0, 0}, s.channels, A + i, delta + i, b,
-                                                    u + i, from + i, to + i);
+            kernel::selective_scan_advance<Team, T>({1, s.states, count, 0, 0}, s.channels, A + i, delta + i, b, u + i,
+                                                    from + i, to + i);
     }
 
     /// exp(−A ⊙ Δ_t)
@@ -55,11 +57,10 @@ struct selective_scan_recurrence {
         kernel::selective_scan_decay<Team, T>(s.states, s.channels, A, x[0], decay);
     }
     template <class Team, class T>
-    FPRNN_BOTH static void step_hoisted(const sizes& s, const T* decay, const small_array<const T*, inputs>& x,
-                                        const T* from, T* to, T* y) {
+    FPRNN_BOTH static void step_hoisted(const sizes& s, index i, index count, const T* decay,
+                                        const small_array<const T*, inputs>& x, const T* from, T* to, T* y) {
         const auto& [delta, b, c, u] = x.values;
-        const index i = s.first;
-        kernel::selective_scan_token_of_decay<Team, T>(s.states, s.count, s.channels, decay + i, delta + i, b, c, u + i,
+        kernel::selective_scan_token_of_decay<Team, T>(s.states, count, s.channels, decay + i, delta + i, b, c, u + i,
                                                        from + i, to + i, y + i);
     }
 
