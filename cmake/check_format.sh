@@ -2,7 +2,7 @@
 # check_format.sh ROOT CLANG_FORMAT: every C++ and CUDA source below ROOT is as .clang-format would write it.
 set -u
 cd "$1" || exit 1
-mapfile -d '' sources < <(find include cuda tests examples bench docs -type f \
+mapfile -d '' sources < <(find include src cuda tests examples bench docs -type f \
     \( -name '*.hpp' -o -name '*.cpp' -o -name '*.cu' -o -name '*.cuh' \) -print0 2>/dev/null | sort -z)
 ((${#sources[@]})) || { echo "no sources below $1"; exit 1; }
 colours=--fno-color-diagnostics

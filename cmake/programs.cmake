@@ -25,6 +25,9 @@ if(FPRNN_EXAMPLES)
             include("${PROJECT_SOURCE_DIR}/examples/${name}/gpu.cmake" OPTIONAL)
             set(built_with cuda)
         endif()
+        if(name STREQUAL "state_tracking")  # eleven models with training
+            target_link_libraries(${name} PRIVATE fprnn::compiled)
+        endif()
         target_link_libraries(${name} PRIVATE fprnn_own CLI11::CLI11 nlohmann_json::nlohmann_json)
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
 

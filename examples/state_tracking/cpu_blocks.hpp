@@ -2,7 +2,7 @@
 
 #include "blocks.hpp"
 
-#include <fprnn/backend/eigen.hpp>
+#include <fprnn/compiled.hpp>
 
 namespace state_tracking {
 
