@@ -138,6 +138,21 @@ void small_batch(benchmark::State& state) {
 void small_batch_fp_rnn(benchmark::State& state) { small_batch<decltype(fprnn::models::fp_rnn<4>())>(state); }
 void small_batch_fp_mamba(benchmark::State& state) { small_batch<decltype(fprnn::models::fp_mamba<4>())>(state); }
 
+/// One sequence, all tokens at once, 20 iterations: what bench/peers/one_sequence.py measures.
+template <int R>
+void one_sequence_fp_mamba(benchmark::State& state) {
+    const index T = 1024, D = 64;
+    fprnn::layer l(fprnn::models::fp_mamba<R>());
+    l.schedule = {.length = fprnn::whole_sequence, .tolerance = 1e-12, .ell_max = 20};
+    const auto theta = fprnn::init<float>(l, {.d_in = D, .d_inner = D, .d_state = 16}, fprnn::seed{0});
+    tensor<float> x({1, T, D});
+    const fprnn::random_stream r(fprnn::seed{4}, 0);
+    for (index i = 0; i < x.size(); ++i) x[i] = static_cast<float>(r.normal(static_cast<std::uint64_t>(i)));
+    const fprnn::eigen backend(static_cast<int>(state.range(0)));
+    for (auto _ : state) benchmark::DoNotOptimize(l(theta, x, {}, backend).value.data());
+    state.SetLabel("[1,1024,64], C = T, 20 iterations");
+}
+
 void schedule_fp_rnn(benchmark::State& state) { schedule<decltype(fprnn::models::fp_rnn<4>())>(state, true); }
 void schedule_fp_mamba(benchmark::State& state) { schedule<decltype(fprnn::models::fp_mamba<4>())>(state, false); }
 
@@ -150,6 +165,8 @@ BENCHMARK(schedule_fp_rnn)->Apply(chunks);
 BENCHMARK(schedule_fp_mamba)->Apply(chunks);
 BENCHMARK(small_batch_fp_rnn)->Arg(1)->Arg(4)->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);
 BENCHMARK(small_batch_fp_mamba)->Arg(1)->Arg(4)->Arg(8)->UseManualTime()->Unit(benchmark::kMillisecond);
+BENCHMARK(one_sequence_fp_mamba<1>)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(one_sequence_fp_mamba<4>)->Arg(1)->Arg(2)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(streamed_token)->Unit(benchmark::kMicrosecond);
 
 }  // namespace

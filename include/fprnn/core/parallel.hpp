@@ -182,7 +182,7 @@ private:
     /// Waits for a short time, in which a thread is not put to sleep, until `condition` holds; says whether it does.
     template <class Condition>
     static bool soon(const Condition& condition) {
-        constexpr int turns = 400;
+        constexpr int turns = 2000;
         for (int i = 0; i < turns; ++i) {
             if (condition()) return true;
             pause();
