@@ -15,7 +15,7 @@ using graph::nowhere, graph::slot;
 
 template <class E, class Root>
 constexpr slot slot_of(E, Root) {
-    return position<typename nodes_of<Root>::types, E>;
+    return position<types_by_slot<Root>, E>;
 }
 template <class E, class Root>
 constexpr slot overwriter_of(E e, Root r) {
@@ -40,6 +40,14 @@ TEST_CASE(
         constexpr auto root = linear<"d">(read) + b;
         CHECK(slot_of(read, root) < slot_of(b, root));
         CHECK(overwriter_of(h, root) == slot_of(read, root));
+    }
+    SUBCASE("those behind the second fixed point, which stand before one behind the first") {
+        constexpr auto k = linear<"k">(y);
+        constexpr auto read = linear<"c">(fixed_point(sigmoid(y) * prev)) * k;
+        constexpr auto late = linear<"e">(k);
+        constexpr auto root = linear<"d">(read) + late;
+        CHECK(slot_of(read, root) < slot_of(late, root));
+        CHECK(overwriter_of(k, root) == slot_of(read, root));
     }
     SUBCASE("the iteration's") {
         constexpr auto z = fixed_point(sigmoid(h) * prev + a);
