@@ -109,7 +109,8 @@ TEST_CASE_TEMPLATE("stages: two in one expression are two layers, one behind the
             CAPTURE(C);
             CAPTURE(adjoint.index());
             const fprnn::chunked schedule{.length = C, .tolerance = tight, .ell_max = 300};
-            const layer first(dense(in), schedule, adjoint), second(mixed(in), schedule, adjoint);
+            const layer first(dense(in), schedule, adjoint);
+            const layer second(mixed(in), schedule, adjoint);
             const layer both(mixed(dense(in)), schedule, adjoint);
             fprnn::dims inner = sizes;
             inner.d_in = sizes.d_inner;
