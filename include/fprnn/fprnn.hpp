@@ -12,6 +12,7 @@
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>
 #include <fprnn/recurrences/check_recurrence.hpp>
+#include <fprnn/recurrences/diagonal.hpp>
 #include <fprnn/recurrences/recur.hpp>
 #include <fprnn/tape/gradcheck.hpp>
 #include <fprnn/tasks/word_problem.hpp>
