@@ -320,9 +320,7 @@ private:
         }
         return false;
     }
-    static bool is_hoisted(const frame& f, slot s) {
-        return f.phase == pass::forward && f.span > 1 && can_hoist(f, s);
-    }
+    static bool is_hoisted(const frame& f, slot s) { return f.phase == pass::forward && f.span > 1 && can_hoist(f, s); }
     /// Tokens solved together; all of them outside the iteration.
     static index chunk(const frame& f, slot s) {
         return std::max<index>(1, f.graph.is_iterated(s) ? std::min(f.chunk, f.tokens) : f.tokens);
