@@ -47,13 +47,13 @@ struct joint_product : operations::linear<T, Backend> {
         alone::lay_out(f, s, scratch, kept);
         if (!is_used(f) || s != first(f)) return;
         auto& m = f.template own<typename alone::memory>(s);
-        m.joint_weights = scratch.take(columns(f, f.graph.size()) * f.iterate_width());
+        m.joint_weights = scratch.take(columns(f, f.graph.size()) * f.width(y_before(f.graph)));
         m.joint_rows = scratch.take(f.tile * columns(f, f.graph.size()));
     }
     void begin(frame& f, slot s, const T* carry) const {
         alone::begin(f, s, carry);
         if (!is_used(f)) return;
-        const index D = f.iterate_width();
+        const index D = f.width(y_before(f.graph));
         this->for_each_part(f, s, [&](const auto& p) {
             if (p.is_hoisted) return;
             const auto w = this->weights(f, s, p);
@@ -110,7 +110,8 @@ private:
         return {memory(f).joint_rows, n, all, all};
     }
     static matrix<const T> weights_of_all(const frame& f) {
-        return {memory(f).joint_weights, columns(f, f.graph.size()), f.iterate_width(), f.iterate_width()};
+        return {memory(f).joint_weights, columns(f, f.graph.size()), f.width(y_before(f.graph)),
+                f.width(y_before(f.graph))};
     }
 };
 
