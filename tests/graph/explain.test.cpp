@@ -35,7 +35,7 @@ iterated:
 once, at the fixed point:
   #13  fixed point of #12                                       d_inner
   #14  out = W (#13)                                            d_out
-Tokens of one-token chunks are solved in 2 numbers.
+Tokens of one-token chunks are solved in 2 numbers, by picard and a stop of residual and iterations.
 )");
 }
 
@@ -52,7 +52,7 @@ sees the token before: once a token with C = 1, else once an iteration:
    #4  tanh(a)                                                  d_inner
 iterated:
    #1  prev                                                     d_inner
-Tokens are iterated in all channels: no Q * v + (I - Q) * prev has a compact Q, and Q and v that do not change with prev.
+One-token chunks take one evaluation: f sees shift(prev), not prev.
 once, at fixed point #5:
    #5  fixed point of #4                                        d_inner
    #6  Q.u = W (#5)                                             d_inner
@@ -63,7 +63,7 @@ fixed point #12
 iterated:
   #10  prev                                                     d_inner
   #11  #8 * v + (I - #8) * prev                                 d_inner
-Tokens of one-token chunks are solved in 1 number.
+Tokens of one-token chunks are solved in 1 number, by picard and a stop of residual and iterations.
 once, at fixed point #12:
   #12  fixed point of #11                                       d_inner
   #13  #12 + #5                                                 d_inner
@@ -82,8 +82,9 @@ TEST_CASE("explain: why tokens are not solved in R numbers") {
     CHECK(last_line(explain(layer(fixed_point(prev + (Q * v + (I - Q) * prev))))) ==
           "Tokens are iterated in all channels: prev is seen beside the mix by #7, prev + #6.\n");
     CHECK(last_line(explain(layer(fixed_point(kronecker(in) * v + (I - kronecker(in)) * prev)))) ==
-          "Tokens are iterated in all channels: no Q * v + (I - Q) * prev has a compact Q, and Q and v that do not "
-          "change with prev.\n");
+          "Tokens are iterated in all channels: there is no Q * v + (I - Q) * prev whose Q is compact and whose Q and "
+          "v do "
+          "not contain prev.\n");
 }
 
 }  // namespace

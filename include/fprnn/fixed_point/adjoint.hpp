@@ -68,7 +68,7 @@ concept adjoint_rule = requires(const A& a, adjoint_chunk& w) {
 
 /// An adjoint of one's own, on the CPU alone: a function that applies J_hᵀ as often as it likes,
 ///
-///     fixed_point(f, {.adjoint = [](adjoint_chunk& w) { while (w.apply(0.9) > 1e-6); }});
+///     fixed_point(f, {.adjoint = [](adjoint_chunk& w) { for (int k = 0; k < 200 && w.apply(0.9) > 1e-6; ++k) {} }});
 class own_adjoint {
 public:
     template <adjoint_rule A>

@@ -177,8 +177,8 @@ struct description<recurrence_node<M, Name, Width, E...>> {
     }
     static void check(const node_sizes& of, std::span<const index>) {
         require(M::value(sizes(of.size)) == of.width, M::name, [&] {
-            return "y has " + std::to_string(M::value(sizes(of.size))) + " channels, its node " +
-                   std::to_string(of.width);
+            return "the node's width must be " + std::to_string(M::value(sizes(of.size))) +
+                   ", the channels of y, got " + std::to_string(of.width);
         });
     }
     static consteval node make() {

@@ -69,16 +69,22 @@ inline std::string hoisted(const view& g, slot s) {
 /// Of fixed point k.
 inline std::string outcome(const view& g, std::size_t k) {
     const reduction r = reduce(g, k);
+    bool is_explicit = true;  // of what the token before says, nothing that its own iterate says
+    for (slot s = 0; s < g.size(); ++s)
+        is_explicit =
+            is_explicit && (g[s].stage != k || g[s].depends != dependence::current || g[s].what == kind::previous);
+    if (is_explicit && r.why_not != obstacle::no_iteration)
+        return "One-token chunks take one evaluation: f sees shift(prev), not prev.";
     const auto equation_at = [&](slot s) { return "#" + std::to_string(s) + ", " + equation(g, s); };
     switch (r.why_not) {
         case obstacle::none:
             return "Tokens of one-token chunks are solved in " + std::to_string(r.rank) + " number" +
-                   (r.rank == 1 ? "" : "s") + ".";
+                   (r.rank == 1 ? "" : "s") + ", by picard and a stop of residual and iterations.";
         case obstacle::no_iteration: return "Nothing is iterated.";
         case obstacle::no_compact_mix:
-            return "Tokens are iterated in all channels: no Q * v + (I - Q) * prev has a compact Q, and Q and v that "
-                   "do "
-                   "not change with prev.";
+            return "Tokens are iterated in all channels: there is no Q * v + (I - Q) * prev whose Q is compact and "
+                   "whose "
+                   "Q and v do not contain prev.";
         case obstacle::prev_beside:
             return "Tokens are iterated in all channels: prev is seen beside the mix by " + equation_at(r.where) + ".";
         case obstacle::not_affine:
