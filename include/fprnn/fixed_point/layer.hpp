@@ -7,6 +7,7 @@
 #include <fprnn/graph/explain.hpp>
 #include <fprnn/tape/tape.hpp>
 
+#include <concepts>
 #include <memory>
 #include <optional>
 #include <span>
@@ -112,6 +113,15 @@ public:
         static_assert(detail::never<Array>,
                       "layer(theta, x, carry): parameters, input and carry must hold numbers of one type: init<double>("
                       "layer, sizes) makes parameters of double, init<float>(layer, sizes) of float");
+        return {};
+    }
+
+    template <class T, class X, std::integral Number, class... Rest>
+        requires(!std::is_same_v<Number, index>)
+    solution<T>
+    operator()(const layer_parameters<T>&, const X&, const std::vector<Number>&, const Rest&...) const {
+        static_assert(detail::never<Number>,
+                      "layer(theta, x, n): n, the sequences' lengths, must be a std::vector<fprnn::index>");
         return {};
     }
 
