@@ -46,3 +46,5 @@ target_link_libraries(fprnn_own INTERFACE fprnn::fprnn fprnn_warnings fprnn_opti
 
 # The library of what programs have in common has the options of this project's own targets, as they have each other's.
 target_link_libraries(fprnn_compiled PRIVATE fprnn_own)
+# As the tests, which compare its bits with those of what they instantiate.
+target_compile_options(fprnn_compiled PRIVATE $<$<CONFIG:Release>:-O2>)

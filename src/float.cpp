@@ -5,7 +5,6 @@ namespace fprnn {
 
 FPRNN_INSTANCES(template, float)
 
-template <>
-const char detail::compiled_for_registers<sizeof(pack<float>)>::of_so_many_bytes = 0;
+template struct detail::compiled_for<sizeof(pack<float>), detail::multiplies_and_adds>;
 
 }  // namespace fprnn

@@ -78,11 +78,21 @@
 
 namespace fprnn::detail {
 
-/// Registers of so many bytes are what a program and the library have to have in common: a program compiled for another processor is not linked.
-template <std::size_t Bytes>
-struct compiled_for_registers {
-    static const char of_so_many_bytes;
+/// What a program and the library have to have in common, the bytes of a register and whether it multiplies and adds at once: a program compiled for
+/// another processor is not linked.
+#ifdef __FMA__
+inline constexpr bool multiplies_and_adds = true;
+#else
+inline constexpr bool multiplies_and_adds = false;
+#endif
+template <std::size_t Bytes, bool MultipliesAndAdds>
+struct compiled_for {
+    static const char here;
 };
+#ifdef FPRNN_COMPILES
+template <std::size_t Bytes, bool MultipliesAndAdds>
+const char compiled_for<Bytes, MultipliesAndAdds>::here = 0;
+#endif
 
 }  // namespace fprnn::detail
 
@@ -93,7 +103,7 @@ FPRNN_INSTANCES(extern template, float)
 FPRNN_INSTANCES(extern template, double)
 
 [[gnu::used]] static const char* const same_processor =
-    &detail::compiled_for_registers<sizeof(pack<float>)>::of_so_many_bytes;
+    &detail::compiled_for<sizeof(pack<float>), detail::multiplies_and_adds>::here;
 
 }  // namespace fprnn
 #endif

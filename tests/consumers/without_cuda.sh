@@ -10,7 +10,7 @@ folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir "$folder/project"
 cd "$project"
-cp -r bench cmake docs examples include tests CMakeLists.txt LICENSE ./*.md "$folder/project"
+cp -r bench cmake docs examples include src tests CMakeLists.txt LICENSE ./*.md "$folder/project"
 # configure SOURCE BUILD ARGUMENTS…
 configure() {
     local source=$1 build=$folder/$2

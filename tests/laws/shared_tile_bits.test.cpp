@@ -72,4 +72,29 @@ TEST_CASE(
     check_shared(linear<"out", fprnn::d_in>(of(in)), {.d_in = 5, .d_inner = 160});
 }
 
+/// On one thread and on two.
+template <class Block>
+void check_threads(Block block, const fprnn::dims& size, index B, index T, index C) {
+    const fprnn::layer l(block, fprnn::chunked{.length = C, .tolerance = 1e-4, .ell_max = 5});
+    const auto theta = fprnn::init<float>(l, size, fprnn::seed{3});
+    const auto x = normal<float>({B, T, size.d_in}, 1);
+    const auto one = l(theta, x, {}, eigen(1)), two = l(theta, x, {}, eigen(2));
+    CHECK(same_bits(one.value, two.value));
+    CHECK(same_bits(one.carry, two.carry));
+}
+
+TEST_CASE("bits: threads that share a tile have memory of their own for products, each on a cache line") {
+    const auto y = fixed_point(tanh(linear<"u">(in) + linear<"w">(prev) * linear<"g">(in)));
+    for (const index D : {65, 66, 67, 68}) {
+        CAPTURE(D);
+        check_threads(y, {.d_in = 5, .d_inner = D}, 1, 512, fprnn::whole_sequence);
+    }
+}
+
+TEST_CASE("bits: blocks of as many rows as a tile has are no one-token chunk, whose rows are packed for all maps") {
+    const auto y = fixed_point(tanh(linear<"u">(in) + linear<"w">(prev) * linear<"g">(in)));
+    for (int i = 0; i < 3; ++i)
+        check_threads(y, {.d_in = 5, .d_inner = 576}, 16, 5, 4);  // the last chunk has one token
+}
+
 }  // namespace

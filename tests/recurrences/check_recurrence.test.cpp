@@ -75,7 +75,20 @@ TEST_CASE("check_recurrence: the selective scan and the gated delta rule keep th
 }
 
 /// S ← ½ S + x, y = S: with a mistake, of which there are several.
-enum class mistake { none, value, not_in_place, no_state, overwrites, gradient, beside, scratch, null, hoisted, part };
+enum class mistake {
+    none,
+    value,
+    not_in_place,
+    no_state,
+    overwrites,
+    gradient,
+    beside,
+    scratch,
+    null,
+    hoisted,
+    unsaid,
+    part
+};
 template <mistake Wrong>
 struct half {
     static constexpr const char* name = "half";
@@ -106,7 +119,7 @@ struct half {
         });
     }
     /// x itself.
-    static constexpr unsigned hoisted_inputs = 1;
+    static constexpr unsigned hoisted_inputs = Wrong == mistake::unsaid ? 2 : 1;
     static index hoisted(const sizes& s) { return s.D; }
     template <class Team, class T>
     static void hoist(const sizes& s, const T*, const fprnn::small_array<const T*, 1>& x, T* to) {
@@ -157,6 +170,7 @@ TEST_CASE("check_recurrence: every mistake is found and named") {
     CHECK(says(verdict_of<mistake::scratch>(), "(inputs of 1 on serial_team)"));
     CHECK(says(verdict_of<mistake::null>(), "back does not change where a cotangent is null"));
     CHECK(says(verdict_of<mistake::hoisted>(), "step_hoisted gives the state of step, to the bit"));
+    CHECK(says(verdict_of<mistake::unsaid>(), "step_hoisted gives the y of step, to the bit"));
     CHECK(says(verdict_of<mistake::part>(), "step_of of some channels and of the others gives the y of step"));
     CHECK_THROWS_WITH_AS(fprnn::check_recurrence<half<mistake::none>>({.widths = {}}),
                          "check_recurrence: widths must name at least one tuple of widths to try, got none",

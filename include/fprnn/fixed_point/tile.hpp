@@ -68,6 +68,8 @@ workspace<T> lay_out(frame<T, Backend>& f, const solving& how, arena<T>& scratch
     }
     index packing = 0;
     for (graph::slot s = 0; s < g.size(); ++s) packing = std::max(packing, f.plan.operations[s]->packing_size(f, s));
+    constexpr index line = 64 / static_cast<index>(sizeof(T));
+    packing = (packing + line - 1) / line * line;  // of each thread
     f.packing = {scratch.take(packing * f.threads), {packing * f.threads}};
     e.carry = scratch.take(f.tile * graph::carry_width(g, f.size));
     index widest = 0, token = 0, adjoint = 0;

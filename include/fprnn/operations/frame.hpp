@@ -115,6 +115,7 @@ public:
     const int threads;           ///< that may work on this tile side by side; 1 where there are tiles enough
     const index* const lengths;  ///< [tile], tokens of each sequence; null where all have all. On the host
     int worker = 0;              ///< which of the threads works, in by_blocks
+    bool is_block = false;       ///< this is a part, in by_blocks: other threads work on other rows
     const T* parameters = nullptr;
     T* gradient = nullptr;
     view<T> packing{};   ///< memory of the matrix products
@@ -150,15 +151,18 @@ public:
         if (!shares(n)) return what(*this, row, n);
         const index block = rows_of_block();
         std::mutex mutex;
+        work_counters sum;
         on.for_each((n + block - 1) / block, [&](index i, index thread) {
             frame part = *this;
             part.worker = static_cast<int>(thread);
-            part.packing = {packing.data() + thread * packing.size() / threads, {packing.size() / threads}};
+            part.is_block = true;
+            part.packing = {packing.data() + thread * (packing.size() / threads), {packing.size() / threads}};
             part.work = {};
             what(part, row + i * block, std::min(block, n - i * block));
             const std::lock_guard lock(mutex);
-            work.add_block(part.work, i == 0);
+            sum.add_block(part.work, i == 0);
         });
+        work += sum;
     }
     /// Calls what(q) for n sequences that have so many numbers.
     template <class What>

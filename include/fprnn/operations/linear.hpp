@@ -223,7 +223,7 @@ private:
             if (p.is_hoisted != (parts == hoisted)) return;
             const auto x = f.value_rows(p.from, row, n);
             const auto w = weights(f, s, p);
-            if (p.packed && n == f.tile) {
+            if (p.packed && n == f.tile && !f.is_block) {
                 const auto& from = f.nodes[p.from];
                 const slot first = from.packed_by[sweep_of(f, s)];
                 if (first == s || f.graph[first].stage != f.graph[s].stage) f.on.pack_rows(x, from.packed);

@@ -40,7 +40,7 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 /// One whose channels of y know nothing of each other may take a step of some of them, so that threads share the channels of one sequence; and
 /// it may hoist what it computes of some inputs, once where these do not depend on the iterate:
 ///
-///     M::step_of<Team>(of, first, count, p, x, from, to, y)            step, of `count` channels
+///     M::step_of<Team>(of, first, count, p, x, from, to, y)            step, of `count` channels; y null: S_t alone
 ///     M::hoisted_inputs                         which inputs: bit k is input k
 ///     M::hoisted(of)                            numbers for a token
 ///     M::hoist<Team>(of, p, x, to)

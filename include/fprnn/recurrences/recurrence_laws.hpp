@@ -141,25 +141,38 @@ private:
     void hoisted_steps() {
         const auto expected = solve(S_, 0, 1);
         fenced hoisted(M::hoisted(of_), nan), S(S_.size(), nan), y(M::value(of_), nan);
-        on_team([&] { M::template hoist<Team>(of_, std::as_const(p_).data(), inputs()[0], hoisted.data()); });
-        on_team([&] {
-            M::template step_hoisted<Team>(of_, index(0), M::value(of_), std::as_const(hoisted).data(), inputs()[0],
-                                           std::as_const(S_).data(), S.data(), y.data());
-        });
+        auto read = inputs()[0];
+        std::vector<fenced> unread;  // of the inputs that it does not say it reads
+        for (std::size_t k = 0; k < M::inputs; ++k) unread.emplace_back(widths_[k], nan);
+        for (std::size_t k = 0; k < M::inputs; ++k)
+            if ((M::hoisted_inputs >> k & 1) == 0) read[k] = unread[k].data();
+        on_team([&] { M::template hoist<Team>(of_, std::as_const(p_).data(), read, hoisted.data()); });
+        for (const auto& [first, count] : halves())
+            on_team([&, i = first, n = count] {
+                M::template step_hoisted<Team>(of_, i, n, std::as_const(hoisted).data(), inputs()[0],
+                                               std::as_const(S_).data(), S.data(), y.data());
+            });
         fences("hoist, step_hoisted", {&hoisted, &S, &y});
         same("step_hoisted gives the y of step, to the bit", y, expected.y);
         same("step_hoisted gives the state of step, to the bit", S, expected.S);
     }
+    /// Channels and their number, of two parts.
+    std::array<std::pair<index, index>, 2> halves() const {
+        const index channels = M::value(of_), half = channels / 2;
+        return {std::pair(index(0), half), std::pair(half, channels - half)};
+    }
     /// Steps of some channels and of the others are steps of all.
     void steps_of_channels() {
-        const index channels = M::value(of_), half = channels / 2;
         const auto expected = solve(S_, 0, 1);
-        fenced S(S_.size(), nan), y(channels, nan);
-        for (const auto& [first, count] : {std::pair(index(0), half), std::pair(half, channels - half)})
+        fenced S(S_.size(), nan), y(M::value(of_), nan), in_place = S_;
+        for (const auto& [first, count] : halves())
             on_team([&, i = first, n = count] {
                 M::template step_of<Team>(of_, i, n, p_.data(), inputs()[0], std::as_const(S_).data(), S.data(),
                                           y.data());
+                M::template step_of<Team>(of_, i, n, p_.data(), inputs()[0], std::as_const(in_place).data(),
+                                          in_place.data(), static_cast<double*>(nullptr));
             });
+        equal("step_of without y, in place, has the state of step", in_place, expected.S);
         fences("step_of", {&S, &y});
         equal("step_of of some channels and of the others gives the y of step", y, expected.y);
         equal("step_of of some channels and of the others gives the state of step", S, expected.S);
