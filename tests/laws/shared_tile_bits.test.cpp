@@ -75,7 +75,7 @@ TEST_CASE(
 /// On one thread and on two.
 template <class Block>
 void check_threads(Block block, const fprnn::dims& size, index B, index T, index C) {
-    const fprnn::layer l(block, fprnn::chunked{.length = C, .tolerance = 1e-4, .ell_max = 5});
+    const fprnn::layer l(block, fprnn::chunked{.length = C, .tolerance = 1e-4, .ell_max = 20});
     const auto theta = fprnn::init<float>(l, size, fprnn::seed{3});
     const auto x = normal<float>({B, T, size.d_in}, 1);
     const auto one = l(theta, x, {}, eigen(1)), two = l(theta, x, {}, eigen(2));
