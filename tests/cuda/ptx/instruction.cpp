@@ -199,6 +199,10 @@ void add_integer(table& all, const std::string& type) {
     all["min" + type] = is([](T a, T b) { return std::min(a, b); });
     all["max" + type] = is([](T a, T b) { return std::max(a, b); });
     all["mul.lo" + type] = is([](T a, T b) { return T(u64(U(a)) * U(b)); });
+    all["mul.hi" + type] = is([](T a, T b) {  // of a division by a constant
+        using wide = std::conditional_t<std::is_signed_v<T>, __int128, unsigned __int128>;
+        return static_cast<T>((wide(a) * wide(b)) >> (sizeof(T) * 8));
+    });
     all["mad.lo" + type] = is([](T a, T b, T c) { return T(u64(U(a)) * U(b) + U(c)); });
     all["mul.wide" + type] = is([](T a, T b) { return Wide(Wide(a) * Wide(b)); });
     all["mad.wide" + type] = is([](T a, T b, Wide c) { return Wide(u64(Wide(a)) * u64(Wide(b)) + u64(c)); });

@@ -137,6 +137,9 @@ TEST_CASE("ptx: instructions compute what PTX says") {
     CHECK(r("rem.s32 %r3, -7, 2") == std::uint32_t(-1));
     CHECK(r("div.s32 %r3, -2147483648, -1") == 0x80000000u);
     CHECK(r("mul.lo.s32 %r3, -7, 2") == std::uint32_t(-14));
+    CHECK(r("mul.hi.s32 %r3, -7, 2") == std::uint32_t(-1));
+    CHECK(r("mul.hi.s32 %r3, 100, 1431655766") == 33);  // 100 / 3
+    CHECK(r("mul.hi.u32 %r3, 4294967295, 16") == 15);
     CHECK(r("mov.b64 %rd3, {5, 6}; mov.b64 {%r4, %r3}, %rd3") == 6);
 
     const auto wide = of("mul.wide.s32 %rd3, -2, 3; st.global.u64 [%rd1], %rd3;");
