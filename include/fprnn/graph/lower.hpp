@@ -106,7 +106,7 @@ consteval auto lowered_in() {
         lowered<b.size, b.edge_count, b.stage_count> result{.input = b.input};
         for (std::size_t i = 0; i < b.size; ++i) result.nodes[i] = b.nodes[i];
         for (std::size_t i = 0; i < b.edge_count; ++i) result.edges[i] = b.edges[i];
-        for (std::size_t i = 0; i < b.stage_count; ++i) result.stages[i] = b.stages[i];
+        if constexpr (b.stage_count > 0) std::copy_n(b.stages.begin(), b.stage_count, result.stages.begin());
         const auto overwriter = overwriters<b.size>(result);
         for (std::size_t i = 0; i < b.size; ++i) result.nodes[i].overwritten_by = overwriter[i];
         return result;
