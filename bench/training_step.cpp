@@ -133,7 +133,7 @@ parts measure_parts() {
             kernel::selective_scan_open<team, float>(N, D, A.data(), channel(0), number(0), number(1), &H(r, 0, 0),
                                                      channel(2), channel(3));
             kernel::selective_scan_close<team, float>(N, D, channel(0), number(0), channel(1), &H(r, 0, 0));
-            kernel::selective_scan_advance<team, float>({1, N, D, D, N}, A.data(), channel(0), number(0), channel(1),
+            kernel::selective_scan_advance<team, float>({1, N, D, D, N}, D, A.data(), channel(0), number(0), channel(1),
                                                         &H(r, 0, 0), &H(r, 0, 0));
             kernel::selective_scan_back_token<team, float>(
                 N, D, A.data(), channel(0), number(0), number(1), channel(1), &H(r, 0, 0), channel(4), H_bar.data(),
