@@ -50,6 +50,8 @@ void check_shared(Block block, const fprnn::dims& size) {
     }
 }
 
+#ifndef __SANITIZE_THREAD__  // under which these take minutes; the others share tiles, too
+
 TEST_CASE("bits: threads that share FP-Mamba's tile change none") {
     check_shared(fprnn::models::fp_mamba<2>(), {.d_in = 6, .d_inner = 165, .d_state = 3});
 }
@@ -71,6 +73,8 @@ TEST_CASE(
     check_shared(linear<"out", fprnn::d_in>(y), {.d_in = 5, .d_inner = 160});
     check_shared(linear<"out", fprnn::d_in>(of(in)), {.d_in = 5, .d_inner = 160});
 }
+
+#endif
 
 /// On one thread and on two.
 template <class Block>
