@@ -458,6 +458,23 @@ void check_few(Expression expression) {
                 }
             }
 }
+TEST_CASE("lengths: what is infinite for x = 0 alone sends nothing from places without a token") {
+    const fprnn::layer l(exp(fprnn::affine<"g">(in)));
+    auto theta = fprnn::init<float>(l, {.d_in = 1, .d_inner = 4});
+    for (int i = 0; i < 4; ++i) theta["g"].data()[i] = -120, theta["g.bias"].data()[i] = 120;
+    const auto gradient = [&](index sequences, index T, const std::vector<index>& n) {
+        batch<float> of{tensor<float>({sequences, T, 1}), tensor<float>({sequences, T, 4}), {}, {}};
+        of.x.fill(1), of.y_bar.fill(1);
+        return there_and_back(l, theta, of, n).theta_bar;
+    };
+    for (const auto& [got, tokens] :
+         {std::pair(gradient(1, 2, {}), 2), std::pair(gradient(2, 3, {2, 3}), 5), std::pair(gradient(2, 3, {0, 3}), 3)})
+        for (int i = 0; i < 4; ++i) {
+            CHECK(got["g"].data()[i] == static_cast<float>(tokens));
+            CHECK(got["g.bias"].data()[i] == static_cast<float>(tokens));
+        }
+}
+
 TEST_CASE("lengths: one sequence and few have the bits that they have alone, with any number of threads") {
     check_few(fprnn::models::fp_rnn<2>());
     check_few(fprnn::models::fp_mamba<2>());

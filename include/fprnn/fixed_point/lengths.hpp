@@ -19,8 +19,7 @@ namespace fprnn {
 ///
 /// What stands in x behind a sequence's end does not matter, NaN included: value, carry, convergence and gradients are those of the
 /// sequence alone, to the bit unless a share of the batch is what ends iterations, or its last chunk of C > 1 has one token: a call for that
-/// sequence alone solves such a chunk as one-token chunks are solved, to the same tolerance. Behind the end the layer is evaluated for x = 0, where it has to be
-/// finite, and the value is zero. The carry
+/// sequence alone solves such a chunk as one-token chunks are solved, to the same tolerance. The value is zero behind the end. The carry
 /// out is the state at the sequence's own end.
 class lengths {
 public:

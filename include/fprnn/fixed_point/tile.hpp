@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/arena.hpp>
+#include <fprnn/fixed_point/gather.hpp>
 #include <fprnn/fixed_point/lengths.hpp>
 #include <fprnn/fixed_point/solve_adjoint.hpp>
 
@@ -118,93 +119,6 @@ tile_sizes measure_tiles(const pass_of<T, Backend>& pass) {
     return most;
 }
 
-/// Between the sequences [B,T,D] of a batch, of which the tile's first one begins at `batch`, and the tile's rows.
-template <class T>
-struct tile_rows {
-    index tokens, tile, channels;
-    T* batch;
-
-    /// Row t·tile + s.
-    FPRNN_BOTH T* operator[](index row) const { return batch + (row % tile * tokens + row / tile) * channels; }
-};
-
-}  // namespace fprnn::engine
-
-namespace fprnn::body {
-
-/// From [B,T,D], stored as X, to the tile's time-major rows; places without a sequence are zero.
-template <class T, class X = T>
-struct gather {
-    engine::tile_rows<const X> from;
-    index sequences;
-    T* to;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index) const {
-        T* y = to + r * from.channels;
-        const X* x = r % from.tile < sequences ? from[r] : nullptr;
-        Team::each(from.channels, [&](auto lane) {
-            using V = decltype(lane.load(y));
-            lane.store(y, x ? lane.load(x) : V(T(0)));
-        });
-    }
-};
-
-/// And back, to be stored or to be added.
-template <class T, class X = T>
-struct scatter {
-    const T* from;
-    index sequences;
-    bool adds;
-    engine::tile_rows<X> to;
-
-    template <class Team>
-    FPRNN_BOTH void row(index r, index) const {
-        if (r % to.tile >= sequences) return;
-        const T* x = from + r * to.channels;
-        X* y = to[r];
-        Team::each(to.channels, [&](auto lane) {
-            if (adds)
-                lane.add(y, lane.load(x));
-            else
-                lane.store(y, lane.load(x));
-        });
-    }
-};
-
-}  // namespace fprnn::body
-
-namespace fprnn::engine {
-
-/// The tile's rows of x [B,T,D], and where they stand there.
-template <class T, class Backend, class X>
-void gather(frame<T, Backend>& f, view<const X> x, index first, index sequences, T* rows) {
-    const index tokens = x.shape()[1], D = x.shape()[2];
-    f.each_row(f.rows(), body::gather<T, X>{{tokens, f.tile, D, x.data() + first * tokens * D}, sequences, rows});
-    f.clear_behind(0, f.rows(), D, rows);
-}
-/// And back: of the tokens that sequences have.
-template <class T, class Backend, class X>
-void scatter(frame<T, Backend>& f, const T* rows, bool adds, view<X> x, index first, index sequences) {
-    const index tokens = x.shape()[1], D = x.shape()[2];
-    if constexpr (has_tiles<Backend>) {
-        if (f.lengths) {
-            const index apart = f.tile * D;
-            for (index q = 0; q < sequences; ++q) {
-                const strided<const T> from{rows + q * D, apart};
-                const strided<T> to{x.data() + (first + q) * tokens * D, D};
-                if (adds)
-                    f.each_row(f.lengths[q], body::add_rows<T>{D, from, {to}});
-                else
-                    f.each_row(f.lengths[q], body::copy<T>{D, from, to});
-            }
-            return;
-        }
-    }
-    f.each_row(f.rows(),
-               body::scatter<T, X>{rows, sequences, adds, {tokens, f.tile, D, x.data() + first * tokens * D}});
-}
-
 /// What became of the tile's sequences in fixed point k; the first of them is number `first` of `whole`.
 template <class T, class Backend>
 void read_tallies(frame<T, Backend>& f, const tally* tallies, std::size_t k, index first, index sequences,
@@ -258,7 +172,7 @@ void begin_forward(frame<T, Backend>& f, const workspace<T>& e, view<const X> x,
         }
         operation.begin(f, s, rows);
     });
-    gather(f, x, first, sequences, f.value_at(f.graph.input, 0));
+    gather(f, x, first, sequences, without_token::repeats, f.value_at(f.graph.input, 0));
 }
 /// What is evaluated between fixed points k − 1 and k, and what became of the sequences in the former.
 template <class T, class Backend>
@@ -340,7 +254,7 @@ void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method
         f.on.fill((f.tile - sequences) * width, rows + sequences * width, 0);
         operation.begin(f, s, rows);
     });
-    gather(f, x, first, sequences, f.value_at(g.input, 0));
+    gather(f, x, first, sequences, without_token::repeats, f.value_at(g.input, 0));
     f.phase = pass::replay;
     for_each_fixed_point(f, [&] {
         evaluate(f, f.stage().outside, 0, f.rows());
@@ -361,7 +275,7 @@ void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method
     for (graph::slot s = 0; s < g.size(); ++s)
         if (!g[s].shared && g[s].overwritten_by == graph::nowhere && s != g.root() && (!g.is_iterated(s) || f.unrolled))
             f.on.fill(f.rows() * f.width(s), f.bar_at(s, 0), 0);
-    gather(f, y_bar, first, sequences, f.bar_at(g.root(), 0));
+    gather(f, y_bar, first, sequences, without_token::zero, f.bar_at(g.root(), 0));
     back_outside(f);
     while (f.stage_number-- > 0) {
         for_each_iterated(f, [&](const auto& operation, graph::slot s) { operation.begin_adjoint(f, s); });
