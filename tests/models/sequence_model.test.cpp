@@ -278,7 +278,7 @@ TEST_CASE("sequence_model: in a ragged batch, a sequence has the logits and the 
         const auto alone = model.evaluate(theta, own.view(), own_carry);
         CHECK(fprnn::testing::distance(fprnn::testing::tokens(fprnn::testing::sequences(logits, b, 1), 0, length),
                                        alone) < 1e-14);
-        for (const std::size_t i : {0, 1})
+        for (const std::size_t i : {0U, 1U})
             CHECK(fprnn::testing::distance(fprnn::testing::sequences(carry.blocks[i], b, 1), own_carry.blocks[i]) <
                   1e-14);
         fprnn::tape<double> its(theta);
@@ -292,7 +292,7 @@ TEST_CASE("sequence_model: in a ragged batch, a sequence has the logits and the 
     const std::vector<index> next{0, 3, 1, 0};
     const auto before = carry;
     model.evaluate(theta, tokens.view(), next, carry);
-    for (const std::size_t i : {0, 1})
+    for (const std::size_t i : {0U, 1U})
         CHECK(fprnn::testing::same_bits(fprnn::testing::sequences(carry.blocks[i], 0, 1),
                                         fprnn::testing::sequences(before.blocks[i], 0, 1)));
     const std::vector<index> few{5, 2}, long_one{5, 2, 0, 6};

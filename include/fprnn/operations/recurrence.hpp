@@ -72,14 +72,6 @@ struct recur : operation_on<T, Backend> {
     void end(frame& f, slot s, T* carried) const { f.on.copy(f.tile * state_size(f, s), own(f, s).state, carried); }
 
     void open(frame& f, slot s, index row, index n) const {
-        if constexpr (hoists) {
-            if (memory& m = own(f, s); is_hoisted(f, s)) {
-                if (m.hoisted_chunk == row) return;
-                m.hoisted_chunk = row;
-                f.each_token(n, body::hoist_recurrence<M, T>{rows(f, s, row, n), {m.hoisted, M::hoisted(sizes(f, s))}});
-                return;
-            }
-        }
         if constexpr (opens) {
             if (!can_open(f, s) || n != f.tile || f.phase != pass::forward) return;
             memory& m = own(f, s);
@@ -104,6 +96,7 @@ struct recur : operation_on<T, Backend> {
                 f.one_row(body::open_value<T>{n * D, p, g, f.value_at(input(f, s), row), f.value_at(s, row)});
             return;
         }
+        hoist_steps(f, s, row, n);
         // An iteration begins from the state that the chunk before reached, and may begin again.
         const bool iterated = f.graph.is_iterated(s);
         const T* from = iterated && f.phase != pass::forward ? before(f, s, row - first) : m.state;
@@ -216,6 +209,15 @@ struct recur : operation_on<T, Backend> {
     }
 
 private:
+    /// What the steps of a chunk hoist, at its first iteration: of one that sees y_{t−1} alone, before tokens open.
+    static void hoist_steps(frame& f, slot s, index row, index n) {
+        if constexpr (hoists) {
+            memory& m = own(f, s);
+            if (!is_hoisted(f, s) || m.hoisted_chunk == row) return;
+            m.hoisted_chunk = row;
+            f.each_token(n, body::hoist_recurrence<M, T>{rows(f, s, row, n), {m.hoisted, M::hoisted(sizes(f, s))}});
+        }
+    }
     /// all.row of n sequences from `row` on, each with its own tokens: of one that has none, not at all.
     template <class Body>
     static void each_with_tokens(frame& f, index row, index n, const Body& all) {
