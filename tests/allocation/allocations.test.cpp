@@ -1,5 +1,7 @@
 #include "allocations.hpp"
 
+#include <sanitized.hpp>
+
 #include <fprnn/backend/eigen.hpp>
 
 #include <doctest/doctest.h>
@@ -12,17 +14,9 @@
 #include <optional>
 #include <vector>
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define FPRNN_COUNT_MALLOC 0
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define FPRNN_COUNT_MALLOC 0
-#endif
-#endif
-#if !defined(FPRNN_COUNT_MALLOC) && defined(__GLIBC__)
+#if defined(__GLIBC__) && !FPRNN_SANITIZED
 #define FPRNN_COUNT_MALLOC 1
-#endif
-#ifndef FPRNN_COUNT_MALLOC
+#else
 #define FPRNN_COUNT_MALLOC 0
 #endif
 

@@ -1,4 +1,5 @@
-#include "fixed_point/tools.hpp"
+#include <fixed_point/tools.hpp>
+#include <sanitized.hpp>
 
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
@@ -50,7 +51,7 @@ void check_shared(Block block, const fprnn::dims& size) {
     }
 }
 
-#ifndef __SANITIZE_THREAD__  // under which these take minutes; the others share tiles, too
+#if !FPRNN_SANITIZED  // these take minutes otherwise; lengths.test.cpp has threads that share tiles, too
 
 TEST_CASE("bits: threads that share FP-Mamba's tile change none") {
     check_shared(fprnn::models::fp_mamba<2>(), {.d_in = 6, .d_inner = 165, .d_state = 3});
