@@ -209,7 +209,7 @@ struct recur : operation_on<T, Backend> {
     }
 
 private:
-    /// What the steps of a chunk hoist, at its first iteration: of one that sees y_{t−1} alone, before tokens open.
+    /// Computes what the steps of a chunk hoist, at its first evaluation: a recurrence that sees y_{t−1} alone is evaluated before `open`.
     static void hoist_steps(frame& f, slot s, index row, index n) {
         if constexpr (hoists) {
             memory& m = own(f, s);
