@@ -92,9 +92,8 @@ void gradient(benchmark::State& state) {
 
     // Of one thread: what lies in a tile's scratch, and the iterates that are kept beside it.
     const fprnn::dims size{.d_in = 64, .d_inner = 64, .d_state = 16};
-    const auto& schedule = t.model.block.schedule;
-    const fprnn::solver picard;
-    const fprnn::engine::solving how{schedule, picard, fprnn::residual{schedule.tolerance}, w.how};
+    const fprnn::method method{.schedule = t.model.block.schedule, .adjoint = w.how};
+    const fprnn::engine::solving how(method);
     const fprnn::engine::tile_lengths all({}, t.tokens, fprnn::eigen::tile, 1, C, false);
     const auto measure = [&](fprnn::pass phase) {
         return fprnn::engine::measure_tiles(fprnn::engine::pass_of<float, fprnn::eigen>{

@@ -2,10 +2,9 @@
 
 #include <fprnn/backend/default.hpp>
 #include <fprnn/expression/sequences.hpp>
-#include <fprnn/fixed_point/batch.hpp>
+#include <fprnn/fixed_point/layer_on.hpp>
 #include <fprnn/fixed_point/plan_of.hpp>
 #include <fprnn/graph/explain.hpp>
-#include <fprnn/tape/tape.hpp>
 
 #include <concepts>
 #include <memory>
@@ -32,7 +31,7 @@ struct no_carry {};
 ///     auto next  = layer(theta, x_next, sol.carry);     // goes on where the first call ended
 ///     auto part  = layer(theta, x, n);                  // of sequence b the first n[b] tokens; layer(theta, x, n, carry)
 template <class Root>
-class layer {
+class layer : public method {
 public:
     static_assert(nodes_of<Root>::size > 0);  // what cannot be a layer is refused where it is named
     // What sees nothing of x would be the same sequence for every x, which is a mistake as a rule.
@@ -48,16 +47,16 @@ public:
     template <class T, class Backend, class X = T>
     using solution_on = solution<T, typename Backend::template array<X>, typename Backend::template array<T>>;
 
-    chunked schedule;
-    fprnn::adjoint adjoint;
-    fprnn::solver solver{};
-    std::optional<fprnn::stop> stop{};  ///< left out: the schedule's tolerance and ell_max
+    explicit layer(Root root, chunked s = {}, fprnn::adjoint a = implicit{})
+        : layer(root, method{.schedule = s, .adjoint = std::move(a)}) {}
+    layer(Root, const method& m) : method(m) { validate(); }
 
-    explicit layer(Root, chunked s = {}, fprnn::adjoint a = implicit{}) : schedule(s), adjoint(std::move(a)) {
-        (void)how();
-    }
-    layer(Root, const method& m) : schedule(m.schedule), adjoint(m.adjoint), solver(m.solver), stop(m.stop) {
-        (void)how();
+    /// Without the type of the expression. Where there is no Adjoint, it goes forward alone.
+    template <class T, class Backend, class X = T, bool Adjoint = true>
+    engine::layer_on<T, Backend, X> on() const {
+        static_assert(has_tiles<Backend> || nodes.stages.size() <= 1,
+                      "a device solves one fixed point in an expression: stack layers there, or use the CPU");
+        return {plan_of<Root, T, Backend, Adjoint>, *this};
     }
 
     /// The parameters that the expression declares, in order. Errors: a width below 1, sizes that a node refuses.
@@ -166,30 +165,7 @@ public:
     void run(const dims& size, const T* parameters, same<view<const X>> x, same<view<const T>> carry, Backend& backend,
              same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result,
              fprnn::lengths n = all_tokens) const {
-        const engine::solving by = how();
-        detail::planning_of<Backend>::type::check(by, n);
-        require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
-                [&] { return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string(); });
-        const index B = x.shape()[0], tokens = x.shape()[1], carried = carry_width(size);
-        n.require_of(B, tokens, "layer");
-        require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
-            return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
-        });
-        static_assert(has_tiles<Backend> || nodes.stages.size() <= 1,
-                      "a device solves one fixed point in an expression: stack layers there, or use the CPU");
-        result.begin(B, nodes.stages.size());
-        backend.assign(result.value, {B, tokens, output_width(size)});
-        backend.assign(result.carry, {B, carried});
-        result.work = {};
-        if (carry.data()) backend.copy(carry.size(), carry.data(), result.carry.data());
-        if (keep) {
-            keep->of(nodes, size, parameters);
-            keep->lengths.assign(n.of_sequences().begin(), n.of_sequences().end());
-            keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0, nodes.stages.size());
-        }
-        if (B == 0 || tokens == 0) return;
-        engine::batch_forward(plan_of<Root, T, Backend, false>, by, size, parameters, x, n.of_sequences(), backend,
-                              keep, result);
+        on<T, Backend, X, false>().run(size, parameters, x, carry, backend, keep, result, n);
     }
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back; with `carries`, also what
@@ -197,20 +173,7 @@ public:
     template <class T, backend_for<T> Backend, class X = T>
     void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
               T* gradient, Backend& backend, const engine::carry_bars<same<T>>& carries = {}) const {
-        const shape carried{x.shape()[0], carry_width(kept.size)};
-        for (const auto& [name, data, extents] :
-             {std::tuple("carries.out", carries.out.data(), carries.out.shape()),
-              std::tuple("carries.in", static_cast<const T*>(carries.in.data()), carries.in.shape())})
-            require(data == nullptr || extents == carried, "layer.back", [&, what = name, s = extents] {
-                return std::string(what) + " must be " + carried.to_string() + ", got " + s.to_string();
-            });
-        if (x.shape()[0] == 0) return;
-        if (x.shape()[1] == 0) {  // the carry went through
-            if (carries.out.data() && carries.in.data() && carried.count() > 0)
-                backend.template row<T>(body::add<T>{carried.count(), carries.out.data(), carries.in.data()});
-            return;
-        }
-        engine::batch_backward(plan_of<Root, T, Backend>, how(), kept, x, y_bar, x_bar, carries, gradient, backend);
+        on<T, Backend, X>().back(kept, x, y_bar, x_bar, gradient, backend, carries);
     }
 
     /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
@@ -224,78 +187,28 @@ public:
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x,
                         fprnn::lengths n, same<solution_on<T, Backend, X>>* how = nullptr) const {
-        auto& kept = t.template keep<tape_record<T, Backend, X>>();
-        if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
-        kept.prefix = prefix;
-        solution_on<T, Backend, X>& result = how ? *how : kept.unobserved;
-        result.adjoint.reset();
-        if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
-        result.value = t.make({0});
-        run<T, Backend, X>(size, t.parameters_there().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept,
-                           result, n);
-        if (how) how->adjoint = kept.adjoint_convergence;
-        return t.record(std::move(result.value), [me = *this, &kept, x](tape<T, Backend, X>& tp, variable self) {
-            me.template back<T, Backend, X>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(),
-                                            tp.bar(x).view(), tp.parameter_bar_data() + kept.offset, tp.backend());
-            kept.kept.reset();  // for the next step, which begins with the pool as this one did
-        });
+        return on<T, Backend, X>().record_on(t, size, prefix, x, n, how);
     }
 
     /// The same from a carry in [B, carry_width], a variable of the tape: gradients go back through it, so that a sequence may be recorded
     /// window by window, as far back as its records are kept (truncated back-propagation through time). The first carry is a leaf of zeros, or
     /// of what an earlier tape's `carry` was.
-    struct with_carry {
-        variable value, carry;
-    };
     template <class T, backend_for<T> Backend>
-    with_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
+    value_and_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
                           variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
         return (*this)(t, size, prefix, x, all_tokens, carry, how);
     }
     /// The same of windows of unequal lengths; one of no tokens hands its carry on.
     template <class T, backend_for<T> Backend>
-    with_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
+    value_and_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
                           fprnn::lengths n, variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
-        auto& kept = t.template keep<tape_record<T, Backend, T>>();
-        if (kept.size != size || kept.prefix != prefix) kept.offset = parameter_offset(t.parameters(), size, prefix);
-        kept.prefix = prefix;
-        solution_on<T, Backend> result;
-        if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
-        run<T, Backend>(size, t.parameters_there().data() + kept.offset, t.value(x).view(),
-                        std::as_const(t.value(carry)).view(), t.backend(), &kept, result, n);
-        if (how) {
-            static_cast<convergence&>(*how) = result;
-            how->work = result.work;
-            how->adjoint = kept.adjoint_convergence;
-        }
-        // Recorded first, so that its cotangent is complete when the value's adjoint reads it.
-        const variable carry_out = t.record(std::move(result.carry), [](tape<T, Backend, T>&, variable) {});
-        const variable value = t.record(
-            std::move(result.value), [me = *this, &kept, x, carry, carry_out](tape<T, Backend, T>& tp, variable self) {
-                me.template back<T, Backend>(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(),
-                                             tp.bar(x).view(), tp.parameter_bar_data() + kept.offset, tp.backend(),
-                                             {std::as_const(tp.bar(carry_out)).view(), tp.bar(carry).view()});
-                kept.kept.reset();
-            });
-        return {value, carry_out};
+        return on<T, Backend>().record_on(t, size, prefix, x, n, carry, how);
     }
 
     /// Where the parameters "prefix…" of this layer begin in a tree.
     template <class T>
     static index parameter_offset(const parameter_tree<T>& theta, const dims& size, const std::string& prefix) {
-        const auto specs = declare(size);
-        if (specs.empty()) return 0;
-        const index offset = theta[prefix + specs.front().name].data() - theta.data();
-        index at = offset;
-        for (const auto& p : specs) {
-            const auto found = theta[prefix + p.name];
-            require(found.shape() == p.extents && found.data() == theta.data() + at, "layer", [&] {
-                return "parameter '" + prefix + p.name + "' must be " + p.extents.to_string() + " at position " +
-                       std::to_string(at) + ", got " + found.shape().to_string();
-            });
-            at += p.extents.count();
-        }
-        return offset;
+        return graph::parameter_offset(nodes, theta, size, prefix);
     }
     /// The parameters, when they are this layer's own. Errors: names or shapes of another.
     template <class T>
@@ -305,28 +218,6 @@ public:
 
 private:
     static constexpr std::span<const index> all_tokens{};
-
-    /// Errors: a schedule, a solver, a stop or an adjoint out of range.
-    engine::solving how() const {
-        schedule.validate();
-        validate(adjoint);
-        require(fprnn::detail::evaluations_back(adjoint) == 1 || solver.is_picard(), "layer", [] {
-            return std::string(
-                "unrolled and truncated{k} repeat y <- f(y): expected solver picard{}, got another; "
-                "implicit and neumann{k} are for all");
-        });
-        return {schedule, solver,
-                stop ? *stop : fprnn::stop(residual{schedule.tolerance}) || fprnn::stop(iterations{schedule.ell_max}),
-                adjoint};
-    }
-
-    /// What a tape keeps from step to step.
-    template <class T, class Backend, class X>
-    struct tape_record : record<T, Backend> {
-        std::string prefix;
-        index offset = 0;                       ///< of the parameters in the tape's tree
-        solution_on<T, Backend, X> unobserved;  ///< where nobody asks for it
-    };
 };
 
 /// y* = f(x, y*) as a node: gates, read-outs and other fixed points may read it. Fixed points in f are solved before this one; `prev` in
@@ -359,7 +250,7 @@ template <class T = float, class Root>
 layer_parameters<T> init(const layer<Root>&, const dims& size, seed s = {}) {
     layer_parameters<T> theta;
     theta.widths = size;
-    for (const auto& p : layer<Root>::declare(size)) theta.add(p, s);
+    graph::add_parameters<T>(graph::view_of<Root>, theta, size, "", s);
     return theta;
 }
 

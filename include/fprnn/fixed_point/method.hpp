@@ -22,6 +22,17 @@ struct method {
     fprnn::solver solver{};
     std::optional<fprnn::stop> stop{};  ///< left out: the schedule's tolerance and ell_max
     fprnn::adjoint adjoint = implicit{};
+
+    /// Errors: a schedule, a solver, a stop or an adjoint out of range, or two that do not go together.
+    void validate() const {
+        schedule.validate();
+        fprnn::validate(adjoint);
+        require(detail::evaluations_back(adjoint) == 1 || solver.is_picard(), "layer", [] {
+            return std::string(
+                "unrolled and truncated{k} repeat y <- f(y): expected solver picard{}, got another; "
+                "implicit and neumann{k} are for all");
+        });
+    }
 };
 
 /// The published loop: damped, with patience, until the `of`-quantile of the batch's best residuals is below the tolerance or ell_max is reached;
@@ -51,6 +62,13 @@ struct solving {
     fprnn::stop stop;
     const fprnn::adjoint& adjoint;
 
+    /// Errors: see method::validate.
+    explicit solving(const method& m)
+        : schedule(m.schedule),
+          solver(m.solver),
+          stop(validated(m).stop ? *m.stop : stop_of(m.schedule)),
+          adjoint(m.adjoint) {}
+
     iteration_rule rule() const {
         const damped& d = solver.damping();
         return {stop.tolerance(), stop.ell_max(), d.start, d.decay, d.patience};
@@ -59,6 +77,15 @@ struct solving {
     bool has_own_rules() const { return solver.has_own_rule() || stop.has_own_rules(); }
     bool is_for_the_host() const {
         return has_own_rules() || stop.is_of_a_batch() || std::holds_alternative<own_adjoint>(adjoint);
+    }
+
+private:
+    static const method& validated(const method& m) {
+        m.validate();
+        return m;
+    }
+    static fprnn::stop stop_of(const chunked& s) {
+        return fprnn::stop(residual{s.tolerance}) || fprnn::stop(iterations{s.ell_max});
     }
 };
 

@@ -135,13 +135,11 @@ namespace fprnn::engine {
 template <class T, class Backend, class Body>
 void each_running(frame<T, Backend>& f, index sequences, const watches<T>& of, const Body& body) {
     if constexpr (has_tiles<Backend>) {
-        if (f.lengths) {
-            for (index q = 0; q < sequences; ++q)
-                if (of.one[q].running()) body.template row<typename Backend::template team<T>>(q, 0);
-            return;
-        }
+        for (index q = 0; q < sequences; ++q)
+            if (!f.lengths || of.one[q].running()) body.template row<typename Backend::template team<T>>(q, f.worker);
+    } else {
+        f.each_row(sequences, body);
     }
-    f.each_row(sequences, body);
 }
 
 /// One-token chunks that are solved in R numbers: the first `sequences` of the tile's rows from `row` on, in `scratch`. What is done
@@ -156,131 +154,161 @@ struct token_reduction {
     virtual void iterate(frame&, index row, index sequences, T* scratch, double tolerance, int ell_max,
                          const watches<T>& of) const = 0;
     /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ at the point that the rows hold. The watches end where it has been found.
-    virtual void solve_adjoint(frame&, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
-                               const watches<T>& of) const = 0;
+    virtual void solve_adjoint(frame&, index /*row*/, index /*sequences*/, T* /*scratch*/, double /*tolerance*/,
+                               const T* /*delta*/, T* /*w*/, const watches<T>& /*of*/) const {}
 
 protected:
     ~token_reduction() = default;
 };
 
-/// Of y = norm(p + g ⊙ (Q v + (I − Q) prev)): `Norm` is kernel::no_norm where there is none.
-template <class Mixer, class Norm, class T, class Backend, bool Adjoint>
-struct reduced_tokens final : token_reduction<T, Backend> {
-    using typename token_reduction<T, Backend>::frame;
-    static constexpr int R = Mixer::rank;
-    static constexpr index numbers_of_a_token =
-        std::max(kernel::token_iteration<serial_team<T>, R, Norm, T>::numbers_of_a_token,
-                 kernel::token_adjoint<serial_team<T>, R, Norm, T>::numbers_of_a_token);
+/// One token of the tile's sequences, with what does not depend on the mixer or the norm.
+template <class T, class Backend>
+struct chunk_of_a_token {
+    using frame = fprnn::frame<T, Backend>;
 
-    index scratch(const frame& f) const override {
+    frame& f;
+    const graph::reduction& found;
+    graph::slot end;  ///< before the norm
+    index row, sequences, D;
+    strided<T> a, g;  ///< [tile,D]; of the adjoint k in place of a
+    strided<T> V, mixer_scratch;
+    T* equations;
+
+    chunk_of_a_token(frame& f_, index row_, index sequences_, T* scratch, index R, index scratch_of_mixer)
+        : f(f_), found(f.stage().reduced), row(row_), sequences(sequences_), D(f.iterate_width()) {
+        const index workers = f.on.workers(f.tile);
+        end = found.norm == graph::nowhere ? f.graph.solved(found.stage) : f.graph.operand(found.norm, 0);
+        a = {scratch, D};
+        g = {a[f.tile], D};
+        V = {g[f.tile], (R + 1) * D};
+        mixer_scratch = {V[workers], scratch_of_mixer};
+        equations = mixer_scratch[workers];
+    }
+    /// Numbers of scratch.
+    static index size(const frame& f, index R, index scratch_of_mixer, index numbers_of_a_token) {
         const index D = f.iterate_width();
-        return 2 * f.tile * D + f.on.workers(f.tile) * ((R + 1) * D + Mixer::scratch(D)) +
+        return 2 * f.tile * D + f.on.workers(f.tile) * ((R + 1) * D + scratch_of_mixer) +
                tokens(f) * numbers_of_a_token;
     }
-    void iterate(frame& f, index row, index sequences, T* scratch, double tolerance, int ell_max,
-                 const watches<T>& of) const override {
-        const chunk_of_a_token c(f, row, sequences, scratch);
-        c.open();
-        const auto all = c.in_numbers();
-        each_running(f, sequences, of, body::reduce_token<Mixer, Norm, T>{all, c.a});
-        f.one_row(body::iterate_tokens<Mixer, Norm, T>{all, tolerance, ell_max});
-        each_running(f, sequences, of,
-                     body::expand_token<Mixer, Norm, T>{all, c.a, {f.value_at(f.stage().previous, row), c.D}, of});
-    }
-    void solve_adjoint(frame& f, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
-                       const watches<T>& of) const override {
-        if constexpr (Adjoint) {
-            const chunk_of_a_token c(f, row, sequences, scratch);
-            c.open_adjoint();
-            const auto all = c.in_numbers();
-            const strided<const T> x{f.value_at(c.end, row), c.D};
-            each_running(f, sequences, of, body::reduce_adjoint<Mixer, Norm, T>{all, x, {delta, c.D}, c.a});
-            f.one_row(body::solve_adjoints<Mixer, Norm, T>{all});
-            each_running(f, sequences, of,
-                         body::expand_adjoint<Mixer, Norm, T>{all, tolerance, {delta, c.D}, {w, c.D}, of});
-        }
-    }
-
-private:
-    /// Solved side by side, also where a tile has fewer.
+    /// Tokens that are solved side by side, also where a tile has fewer.
     static index tokens(const frame& f) {
         if constexpr (has_tiles<Backend>)
             return Backend::tile;
         else
             return f.tile;
     }
-    struct chunk_of_a_token {
-        frame& f;
-        const graph::reduction& found;
-        graph::slot end;  ///< before the norm
-        index row, sequences, D;
-        strided<T> a, g;  ///< [tile,D]; of the adjoint k in place of a
-        strided<T> V, mixer_scratch;
-        T* equations;
 
-        chunk_of_a_token(frame& f_, index row_, index sequences_, T* scratch)
-            : f(f_), found(f.stage().reduced), row(row_), sequences(sequences_), D(f.iterate_width()) {
-            const index workers = f.on.workers(f.tile);
-            end = found.norm == graph::nowhere ? f.graph.solved(found.stage) : f.graph.operand(found.norm, 0);
-            a = {scratch, D};
-            g = {a[f.tile], D};
-            V = {g[f.tile], (R + 1) * D};
-            mixer_scratch = {V[workers], Mixer::scratch(D)};
-            equations = mixer_scratch[workers];
-        }
+    /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g ⊙ Q v, where
+    /// write_Qv(v, m) is to set m = Q v.
+    template <class WriteQv>
+    void open(const WriteQv& write_Qv) const {
+        find_p_and_g();
+        T* m = f.value_at(found.mix, row);
+        const graph::slot v = f.graph.operand(found.mix, 1);
+        write_Qv(v == graph::nowhere ? strided<const T>() : f.values(v, row), strided<T>{m, D});
+        f.work.mixer_applications += sequences;
+        f.one_row(body::add_product<T>{f.tile * D, g.data, m, a.data});
+    }
+    /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
+    void open_adjoint() const;
+    /// The mixers of the tokens, U first.
+    strided<const T> q() const { return f.values(f.graph.operand(found.mix, 0), row); }
 
-        /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g ⊙ Q v.
-        void open() const {
-            const index n = f.tile * D;
-            T* m = f.value_at(found.mix, row);
-            const T* x = f.value_at(end, row);
-            try_inner(m, T(0));
-            f.on.copy(n, x, a.data);
-            try_inner(m, T(1));
-            f.one_row(body::difference<T>{n, x, a.data, g.data});
-            f.each_row(sequences, body::mix<Mixer, T>{D, q(), v(), {}, {m, D}, mixer_scratch});
-            f.work.mixer_applications += sequences;
-            f.one_row(body::add_product<T>{n, g.data, m, a.data});
-        }
-        /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
-        void open_adjoint() const {
-            back_inner(T(0), a.data);
-            back_inner(T(1), g.data);
-            f.one_row(body::difference<T>{f.tile * D, g.data, a.data, g.data});
-        }
-        body::tokens_in_numbers<Mixer, Norm, T> in_numbers() const {
-            if (sequences < tokens(f) || f.lengths) f.on.fill(tokens(f) * numbers_of_a_token, equations, 0);
-            const T *weight = nullptr, *bias = nullptr;
-            if constexpr (!std::same_as<Norm, kernel::no_norm>) {
-                weight = f.parameters_of(found.norm);
-                bias = weight + D;
-            }
-            return {D, tokens(f), q(), weight, bias, g, V, equations};
-        }
+private:
+    void find_p_and_g() const;
+    void try_inner(T* m, T value) const;
+    void back_inner(T value, T* m_bar) const;
+};
+template <class T, class Backend>
+void chunk_of_a_token<T, Backend>::find_p_and_g() const {
+    const index n = f.tile * D;
+    T* m = f.value_at(found.mix, row);
+    const T* x = f.value_at(end, row);
+    try_inner(m, T(0));
+    f.on.copy(n, x, a.data);
+    try_inner(m, T(1));
+    f.one_row(body::difference<T>{n, x, a.data, g.data});
+}
+template <class T, class Backend>
+void chunk_of_a_token<T, Backend>::open_adjoint() const {
+    back_inner(T(0), a.data);
+    back_inner(T(1), g.data);
+    f.one_row(body::difference<T>{f.tile * D, g.data, a.data, g.data});
+}
+template <class T, class Backend>
+void chunk_of_a_token<T, Backend>::try_inner(T* m, T value) const {
+    f.on.fill(f.tile * D, m, value);
+    for (graph::slot s = 0; s < f.graph.size(); ++s)
+        if (graph::is_between(f.graph, found, s)) f.plan.operations[s]->value(f, s, row, f.tile);
+}
+template <class T, class Backend>
+void chunk_of_a_token<T, Backend>::back_inner(T value, T* m_bar) const {
+    for (graph::slot s = 0; s < f.graph.size(); ++s)
+        if (s == end || s == found.mix || graph::is_between(f.graph, found, s))
+            f.on.fill(f.tile * f.width(s), f.bar_at(s, row), s == end ? value : T(0));
+    for (graph::slot s = f.graph.size(); s-- > 0;)
+        if (graph::is_between(f.graph, found, s)) f.plan.operations[s]->back(f, s, row, f.tile, dependence::current);
+    f.on.copy(f.tile * D, f.bar_at(found.mix, row), m_bar);
+}
 
-    private:
-        /// The mixers of the tokens, U first.
-        strided<const T> q() const { return f.values(f.graph.operand(found.mix, 0), row); }
-        strided<const T> v() const {
-            const graph::slot s = f.graph.operand(found.mix, 1);
-            if (s == graph::nowhere) return {};
-            return f.values(s, row);
+/// Of y = norm(p + g ⊙ (Q v + (I − Q) prev)): `Norm` is kernel::no_norm where there is none. Without the adjoint.
+template <class Mixer, class Norm, class T, class Backend>
+struct reduced_tokens : token_reduction<T, Backend> {
+    using typename token_reduction<T, Backend>::frame;
+    using chunk = chunk_of_a_token<T, Backend>;
+    static constexpr int R = Mixer::rank;
+    static constexpr index numbers_of_a_token =
+        std::max(kernel::token_iteration<serial_team<T>, R, Norm, T>::numbers_of_a_token,
+                 kernel::token_adjoint<serial_team<T>, R, Norm, T>::numbers_of_a_token);
+
+    index scratch(const frame& f) const override {
+        return chunk::size(f, R, Mixer::scratch(f.iterate_width()), numbers_of_a_token);
+    }
+    void iterate(frame& f, index row, index sequences, T* scratch, double tolerance, int ell_max,
+                 const watches<T>& of) const override {
+        const chunk c = chunk_at(f, row, sequences, scratch);
+        c.open([&](strided<const T> v, strided<T> m) {
+            f.each_row(sequences, body::mix<Mixer, T>{c.D, c.q(), v, {}, m, c.mixer_scratch});
+        });
+        const auto all = in_numbers(c);
+        each_running(f, sequences, of, body::reduce_token<Mixer, Norm, T>{all, c.a});
+        f.one_row(body::iterate_tokens<Mixer, Norm, T>{all, tolerance, ell_max});
+        each_running(f, sequences, of,
+                     body::expand_token<Mixer, Norm, T>{all, c.a, {f.value_at(f.stage().previous, row), c.D}, of});
+    }
+
+protected:
+    static chunk chunk_at(frame& f, index row, index sequences, T* scratch) {
+        return {f, row, sequences, scratch, R, Mixer::scratch(f.iterate_width())};
+    }
+    static body::tokens_in_numbers<Mixer, Norm, T> in_numbers(const chunk& c) {
+        const frame& f = c.f;
+        const index tokens = chunk::tokens(f);
+        if (c.sequences < tokens || f.lengths) f.on.fill(tokens * numbers_of_a_token, c.equations, 0);
+        const T *weight = nullptr, *bias = nullptr;
+        if constexpr (!std::same_as<Norm, kernel::no_norm>) {
+            weight = f.parameters_of(c.found.norm);
+            bias = weight + c.D;
         }
-        void try_inner(T* m, T value) const {
-            f.on.fill(f.tile * D, m, value);
-            for (graph::slot s = 0; s < f.graph.size(); ++s)
-                if (graph::is_between(f.graph, found, s)) f.plan.operations[s]->value(f, s, row, f.tile);
-        }
-        void back_inner(T value, T* m_bar) const {
-            for (graph::slot s = 0; s < f.graph.size(); ++s)
-                if (s == end || s == found.mix || graph::is_between(f.graph, found, s))
-                    f.on.fill(f.tile * f.width(s), f.bar_at(s, row), s == end ? value : T(0));
-            for (graph::slot s = f.graph.size(); s-- > 0;)
-                if (graph::is_between(f.graph, found, s))
-                    f.plan.operations[s]->back(f, s, row, f.tile, dependence::current);
-            f.on.copy(f.tile * D, f.bar_at(found.mix, row), m_bar);
-        }
-    };
+        return {c.D, tokens, c.q(), weight, bias, c.g, c.V, c.equations};
+    }
+};
+
+template <class Mixer, class Norm, class T, class Backend>
+struct differentiated_tokens final : reduced_tokens<Mixer, Norm, T, Backend> {
+    using typename token_reduction<T, Backend>::frame;
+
+    void solve_adjoint(frame& f, index row, index sequences, T* scratch, double tolerance, const T* delta, T* w,
+                       const watches<T>& of) const override {
+        const auto c = this->chunk_at(f, row, sequences, scratch);
+        c.open_adjoint();
+        const auto all = this->in_numbers(c);
+        const strided<T> x{f.value_at(c.end, row), c.D};
+        each_running(f, sequences, of, body::reduce_adjoint<Mixer, Norm, T>{all, x, {delta, c.D}, c.a});
+        f.one_row(body::solve_adjoints<Mixer, Norm, T>{all});
+        each_running(f, sequences, of,
+                     body::expand_adjoint<Mixer, Norm, T>{all, tolerance, {delta, c.D}, {w, c.D}, of});
+    }
 };
 
 /// Numbers of scratch that tokens need to be reduced.
@@ -313,7 +341,10 @@ constexpr const token_reduction<T, Backend>* reduction_of() {
         using types = types_by_slot<Root>;
         using mixer = typename mixer_of_mix<node_at<types, found.mix>>::type;
         using norm = typename function_of_norm<node_at<types, graph::view_of<Root>.solved(K)>>::type;
-        return &fprnn::instance<reduced_tokens<mixer, norm, T, Backend, Adjoint>>;
+        if constexpr (Adjoint)
+            return &fprnn::instance<differentiated_tokens<mixer, norm, T, Backend>>;
+        else
+            return &fprnn::instance<reduced_tokens<mixer, norm, T, Backend>>;
     } else {
         return nullptr;
     }

@@ -97,6 +97,13 @@ inline void declare_norm(const node& n, const node_sizes& of, std::vector<parame
 inline void declare_rates(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
     to.push_back({std::string(n.name) + ".omega", {of.size.d_state, of.width}, n.weight, false});
 }
+inline void require_maps(std::span<const index> expected, std::span<const index> got) {
+    for (std::size_t k = 0; k < got.size(); ++k)
+        require(got[k] == expected[k], "mixer", [&] {
+            return "map " + std::to_string(k) + " must have width " + std::to_string(expected[k]) + ", got " +
+                   std::to_string(got[k]);
+        });
+}
 inline index one_token(const node_sizes& of) { return of.width; }
 inline index matrix_state(const node_sizes& of) { return of.size.d_state * of.width; }
 
@@ -249,11 +256,7 @@ struct description<prepared_node<mixer_node<M, Maps...>>> {
     static void check(const node_sizes& of, std::span<const index> got) {
         if constexpr (requires { M::check(of.size.d_inner); }) M::check(of.size.d_inner);
         const auto expected = M::raw_sizes(of.size.d_inner);
-        for (std::size_t k = 0; k < got.size(); ++k)
-            require(got[k] == expected[k], "mixer", [&] {
-                return "map " + std::to_string(k) + " must have width " + std::to_string(expected[k]) + ", got " +
-                       std::to_string(got[k]);
-            });
+        require_maps(expected, got);
     }
     static consteval node make() {
         node n{.what = kind::mixer, .width = {.of = &width}, .name = "mixer", .check = &check};

@@ -13,6 +13,18 @@
 
 namespace fprnn {
 
+namespace mixing {
+/// argument_error, in the name of a mixer, where D channels do not suffice for R directions.
+inline void require_directions(index R, const char* name, const char* of, index D) {
+    require(D >= R, name, [&] {
+        return "R = " + std::to_string(R) + " " + of + " need d_inner >= " + std::to_string(R) + ", got " +
+               std::to_string(D);
+    });
+    // size, which nothing checks again; what S takes is less than 2 D where that matters.
+    (void)checked_product(R + 2, D, std::string(name) + ": R + 2 times d_inner");
+}
+}  // namespace mixing
+
 /// Mixers I − Q = U S Uᵀ with R directions ū_i = SiLU(u_i) / ‖SiLU(u_i)‖, the columns of U, and α_i = Scale ·
 /// σ(a_i).
 ///                                                                   (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
@@ -136,14 +148,7 @@ struct unit_directions {
 
 protected:
     /// argument_error, in the name of a mixer, where D channels do not suffice.
-    static void check(const char* name, const char* of, index D) {
-        require(D >= R, name, [&] {
-            return "R = " + std::to_string(R) + " " + of + " need d_inner >= " + std::to_string(R) + ", got " +
-                   std::to_string(D);
-        });
-        // size, which nothing checks again; what S takes is less than 2 D where that matters.
-        (void)checked_product(R + 2, D, std::string(name) + ": R + 2 times d_inner");
-    }
+    static void check(const char* name, const char* of, index D) { mixing::require_directions(R, name, of, D); }
 
 private:
     /// Uᵀx, where x(lane) is a row.

@@ -34,6 +34,8 @@ struct model_dims {
         positive("d_state", d_state);
         positive("layers", layers);
     }
+    dims of_block() const { return {.d_in = d_model, .d_inner = d_inner, .d_state = d_state, .d_out = d_model}; }
+    dims of_head() const { return {.d_in = d_model, .d_inner = d_model, .d_out = classes}; }
 };
 
 /// A final norm and the map to logits.
@@ -45,6 +47,110 @@ template <class T, class Tensor = tensor<T>>
 struct model_carry {
     std::vector<Tensor> blocks;  ///< of each block [B, numbers that it hands on]
 };
+
+/// The tokens of sequences of unequal lengths, and others that stand for what is behind their ends; none where all have all tokens.
+inline tensor<std::int32_t> tokens_within(view<const std::int32_t> tokens, lengths n) {
+    if (n.empty()) return {};
+    fprnn::detail::require_rank("sequence_model", "tokens", tokens.shape(), 2, "[B,T]");
+    n.require_of(tokens.shape()[0], tokens.shape()[1], "sequence_model");
+    tensor<std::int32_t> own(tokens.shape());
+    for (index b = 0; b < tokens.shape()[0]; ++b)
+        for (index t = 0; t < n.of_sequences()[static_cast<std::size_t>(b)]; ++t) own(b, t) = tokens(b, t);
+    return own;
+}
+
+inline std::string prefix_of_block(std::size_t i) { return "blocks." + std::to_string(i) + "."; }
+template <class T>
+parameter_tree<T> init(const model_dims& size, const graph::view& block, const graph::view& head, seed s) {
+    parameter_tree<T> theta;
+    // Embeddings start with deviation 1, so that a token outweighs what a block adds at first.
+    theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, 1.0}, false}, s);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(size.layers); ++i)
+        graph::add_parameters(block, theta, size.of_block(), prefix_of_block(i), s);
+    graph::add_parameters(head, theta, size.of_head(), "head.", s);
+    return theta;
+}
+
+/// A model without the types of its layers, on a backend with numbers T, sequences stored as X.
+template <class T, class Backend, class X = T>
+struct model_on {
+    using layer_on = engine::layer_on<T, Backend, X>;
+    using array = array_of<X, Backend>;
+    using carry_array = array_of<T, Backend>;
+    using solutions = std::vector<solution<T, array, carry_array>>;
+
+    const model_dims& size;
+    layer_on block, head;
+
+    variable record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n, solutions* how) const;
+    array evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, lengths n,
+                   model_carry<T, carry_array>& carry, solutions* how, Backend& backend) const;
+
+private:
+    std::size_t layers() const { return static_cast<std::size_t>(size.layers); }
+    static carry_array copy_of(Backend& backend, const carry_array& x) {
+        carry_array y;
+        backend.assign(y, x.shape());
+        backend.copy(x.size(), x.data(), y.data());
+        return y;
+    }
+};
+
+template <class T, class Backend, class X>
+variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n,
+                                            solutions* how) const {
+    if (how) how->resize(layers());
+    const auto own = tokens_within(tokens, n);
+    variable x = embedding(t, "embedding", own.empty() ? tokens : own.view());
+    for (std::size_t i = 0; i < layers(); ++i)
+        x = block.record_on(t, size.of_block(), prefix_of_block(i), x, n, how ? &(*how)[i] : nullptr);
+    return head.record_on(t, size.of_head(), "head.", x, n, nullptr);
+}
+
+template <class T, class Backend, class X>
+array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Backend>& there,
+                                                       view<const std::int32_t> tokens, lengths n,
+                                                       model_carry<T, carry_array>& carry, solutions* how,
+                                                       Backend& backend) const {
+    const parameter_tree<T>& theta = there.tree();
+    there.require_here("sequence_model", backend);
+    for (const auto& c : carry.blocks)
+        fprnn::detail::require_here(backend, "sequence_model", fprnn::detail::named{"carry", c});
+    const std::size_t carried = carry.blocks.size();
+    require(carried == 0 || carried == layers(), "sequence_model", [&] {
+        return "carry must be empty or of " + std::to_string(layers()) + " blocks, got " + std::to_string(carried);
+    });
+    if (how) how->resize(layers());
+    const view<const T> table = theta["embedding"];
+    fprnn::detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
+    const auto own = tokens_within(tokens, n);
+    if (!own.empty()) tokens = own.view();
+    array x;
+    backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
+    fprnn::detail::embedding(there(table), tokens, x.view(), backend);
+    const shape expected{x.shape()[0], graph::carry_width(block.what.nodes, size.of_block())};
+    for (const auto& c : carry.blocks)  // here, because the layer takes one without numbers for none
+        require(c.shape() == expected, "sequence_model", [&] {
+            return "carry must be of " + expected.to_string() + " in each block, got " + c.shape().to_string();
+        });
+    const auto run = [&](const layer_on& l, const dims& d, const std::string& name, view<const T> from) {
+        const index offset = graph::parameter_offset(l.what.nodes, theta, d, name);
+        typename layer_on::solution result;
+        l.run(d, there.data() + offset, std::as_const(x).view(), from, backend, nullptr, result, n);
+        return result;
+    };
+    model_carry<T, carry_array> next;
+    for (std::size_t i = 0; i < layers(); ++i) {
+        const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
+        auto y = run(block, size.of_block(), prefix_of_block(i), from);
+        x = std::move(y.value);
+        next.blocks.push_back(how ? copy_of(backend, y.carry) : std::move(y.carry));
+        if (how) (*how)[i] = std::move(y);
+    }
+    auto logits = run(head, size.of_head(), "head.", {}).value;
+    carry = std::move(next);
+    return logits;
+}
 
 /// Embedding, `layers` equal blocks, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
 template <class Block>
@@ -65,14 +171,9 @@ public:
         size.validate();
     }
 
-    /// Embeddings start with deviation 1, so that a token outweighs what a block adds at first.
     template <class T>
     parameter_tree<T> init(seed s) const {
-        parameter_tree<T> theta;
-        theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, 1.0}, false}, s);
-        for (int i = 0; i < size.layers; ++i) add<layer<Block>>(theta, block_dims(), prefix(i), s);
-        add<head_layer>(theta, head_dims(), "head.", s);
-        return theta;
+        return models::init<T>(size, block.nodes, head.nodes, s);
     }
 
     /// Logits [B,T,classes] on the tape. `how`, when given, receives the convergence of every block.
@@ -86,12 +187,8 @@ public:
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, view<const std::int32_t> tokens, fprnn::lengths n,
                         same<solutions<T, Backend, X>>* how = nullptr) const {
-        if (how) how->resize(static_cast<std::size_t>(size.layers));
-        const auto own = of_sequences(tokens, n);
-        variable x = embedding(t, "embedding", own.empty() ? tokens : own.view());
-        for (int i = 0; i < size.layers; ++i)
-            x = block(t, block_dims(), prefix(i), x, n, how ? &(*how)[static_cast<std::size_t>(i)] : nullptr);
-        return head(t, head_dims(), "head.", x, n);
+        return model_on<T, Backend, X>{size, block.template on<T, Backend, X>(), head.template on<T, Backend, X>()}
+            .record_on(t, tokens, n, how);
     }
 
     /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored as X, and so are the logits.
@@ -144,79 +241,16 @@ public:
     const {
         static_assert(may_store<X, T, Backend>(),
                       "sequence_model: the backend does not store sequences as sequences_as says");
-        const parameter_tree<T>& theta = there.tree();
-        there.require_here("sequence_model", backend);
-        for (const Tensor& c : carry.blocks) detail::require_here(backend, "sequence_model", detail::named{"carry", c});
-        const auto layers = static_cast<std::size_t>(size.layers);
-        const std::size_t carried = carry.blocks.size();
-        require(carried == 0 || carried == layers, "sequence_model", [&] {
-            return "carry must be empty or of " + std::to_string(layers) + " blocks, got " + std::to_string(carried);
-        });
-        if (how) how->resize(layers);
-        const view<const T> table = theta["embedding"];
-        model_carry<T, Tensor> next;
-        detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
-        const auto own = of_sequences(tokens, n);
-        if (!own.empty()) tokens = own.view();
-        array_of<X, Backend> x;
-        backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
-        detail::embedding(there(table), tokens, x.view(), backend);
-        const shape expected{x.shape()[0], layer<Block>::carry_width(block_dims())};
-        for (const Tensor& c : carry.blocks)  // here, because the layer takes one without numbers for none
-            require(c.shape() == expected, "sequence_model", [&] {
-                return "carry must be of " + expected.to_string() + " in each block, got " + c.shape().to_string();
-            });
-        const auto run = [&](const auto& l, const dims& d, const std::string& name, view<const T> from) {
-            const index offset = std::remove_cvref_t<decltype(l)>::parameter_offset(theta, d, name);
-            return l.template run<T, Backend, X>(d, there.data() + offset, std::as_const(x).view(), from, backend,
-                                                 nullptr, n);
-        };
-        for (std::size_t i = 0; i < layers; ++i) {
-            const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
-            auto y = run(block, block_dims(), prefix(static_cast<int>(i)), from);
-            x = std::move(y.value);
-            next.blocks.push_back(how ? copy_of(backend, y.carry) : std::move(y.carry));
-            if (how) (*how)[i] = std::move(y);
-        }
-        auto logits = run(head, head_dims(), "head.", {}).value;
-        carry = std::move(next);
-        return logits;
+        return model_on<T, Backend, X>{size, block.template on<T, Backend, X, false>(),
+                                       head.template on<T, Backend, X, false>()}
+            .evaluate(there, tokens, n, carry, how, backend);
     }
 
-    dims block_dims() const {
-        return {.d_in = size.d_model, .d_inner = size.d_inner, .d_state = size.d_state, .d_out = size.d_model};
-    }
-    dims head_dims() const { return {.d_in = size.d_model, .d_inner = size.d_model, .d_out = size.classes}; }
+    dims block_dims() const { return size.of_block(); }
+    dims head_dims() const { return size.of_head(); }
 
 private:
     static constexpr std::span<const index> all_tokens{};
-
-    /// The tokens of the sequences, and others that stand for what is behind their ends; none where all have all tokens.
-    static tensor<std::int32_t> of_sequences(view<const std::int32_t> tokens, fprnn::lengths n) {
-        if (n.empty()) return {};
-        detail::require_rank("sequence_model", "tokens", tokens.shape(), 2, "[B,T]");
-        n.require_of(tokens.shape()[0], tokens.shape()[1], "sequence_model");
-        tensor<std::int32_t> own(tokens.shape());
-        for (index b = 0; b < tokens.shape()[0]; ++b)
-            for (index t = 0; t < n.of_sequences()[static_cast<std::size_t>(b)]; ++t) own(b, t) = tokens(b, t);
-        return own;
-    }
-    static std::string prefix(int i) { return "blocks." + std::to_string(i) + "."; }
-
-    template <class Layer, class T>
-    static void add(parameter_tree<T>& theta, const dims& d, const std::string& prefix, seed s) {
-        for (parameter_spec p : Layer::declare(d)) {
-            p.name = prefix + p.name;
-            theta.add(p, s);
-        }
-    }
-    template <class Backend, class Tensor>
-    static Tensor copy_of(Backend& backend, const Tensor& x) {
-        Tensor y;
-        backend.assign(y, x.shape());
-        backend.copy(x.size(), x.data(), y.data());
-        return y;
-    }
 };
 
 }  // namespace fprnn::models

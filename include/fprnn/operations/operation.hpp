@@ -4,6 +4,8 @@
 #include <fprnn/core/arena.hpp>
 #include <fprnn/graph/node.hpp>
 
+#include <type_traits>
+
 namespace fprnn {
 
 template <class T, class Backend>
@@ -63,7 +65,7 @@ struct operation_on {
     void after_unrolled_chunk(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
 };
 
-/// An operation_on as the engine calls it.
+/// An operation_on as the engine calls it. What belongs to the adjoint does nothing in a program that goes forward alone.
 template <class T, class Backend>
 struct operation {
     using frame = fprnn::frame<T, Backend>;
@@ -81,26 +83,26 @@ struct operation {
     virtual void open(frame&, slot s, index row, index n) const = 0;
     virtual void value(frame&, slot s, index row, index n) const = 0;
     virtual void close(frame&, slot s, index row, index n) const = 0;
-    virtual void begin_adjoint(frame&, slot s) const = 0;
-    virtual void open_back(frame&, slot s, index row, index n) const = 0;
-    virtual void hoist_back(frame&, slot s) const = 0;
-    virtual void back(frame&, slot s, index row, index n, dependence reach) const = 0;
-    virtual void pass_to_chunk_before(frame&, slot s, index row) const = 0;
-    virtual void end_back(frame&, slot s) const = 0;
-    virtual void before_unrolled_chunk(frame&, slot s) const = 0;
-    virtual void after_unrolled_step(frame&, slot s, index row, index n) const = 0;
-    virtual void after_unrolled_chunk(frame&, slot s, index row, index n) const = 0;
+    virtual void begin_adjoint(frame&, slot) const {}
+    virtual void open_back(frame&, slot, index /*row*/, index /*n*/) const {}
+    virtual void hoist_back(frame&, slot) const {}
+    virtual void back(frame&, slot, index /*row*/, index /*n*/, dependence /*reach*/) const {}
+    virtual void pass_to_chunk_before(frame&, slot, index /*row*/) const {}
+    virtual void end_back(frame&, slot) const {}
+    virtual void before_unrolled_chunk(frame&, slot) const {}
+    virtual void after_unrolled_step(frame&, slot, index /*row*/, index /*n*/) const {}
+    virtual void after_unrolled_chunk(frame&, slot, index /*row*/, index /*n*/) const {}
 
 protected:
     ~operation() = default;
 };
 
-/// Op as an object. Without its adjoint, which a program that goes forward alone then does not compile.
-template <class Op, class T, class Backend, bool Adjoint>
-struct operation_object final : operation<T, Backend> {
+/// Op as an object, without its adjoint, which a program that goes forward alone then does not compile.
+template <class Op, class T, class Backend>
+struct forward_operation : operation<T, Backend> {
     using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
 
-    constexpr explicit operation_object(Op o = {})
+    constexpr explicit forward_operation(Op o = {})
         : operation<T, Backend>(Op::keeps_values, Op::keeps_cotangents, Op::is_by_row), op(o) {}
 
     void lay_out(frame& f, slot s, arena<T>& scratch, arena<T>& kept) const override {
@@ -113,36 +115,32 @@ struct operation_object final : operation<T, Backend> {
     void open(frame& f, slot s, index row, index n) const override { op.open(f, s, row, n); }
     void value(frame& f, slot s, index row, index n) const override { op.value(f, s, row, n); }
     void close(frame& f, slot s, index row, index n) const override { op.close(f, s, row, n); }
-    void begin_adjoint(frame& f, slot s) const override {
-        if constexpr (Adjoint) op.begin_adjoint(f, s);
-    }
-    void open_back(frame& f, slot s, index row, index n) const override {
-        if constexpr (Adjoint) op.open_back(f, s, row, n);
-    }
-    void hoist_back(frame& f, slot s) const override {
-        if constexpr (Adjoint) op.hoist_back(f, s);
-    }
-    void back(frame& f, slot s, index row, index n, dependence reach) const override {
-        if constexpr (Adjoint) op.back(f, s, row, n, reach);
-    }
-    void pass_to_chunk_before(frame& f, slot s, index row) const override {
-        if constexpr (Adjoint) op.pass_to_chunk_before(f, s, row);
-    }
-    void end_back(frame& f, slot s) const override {
-        if constexpr (Adjoint) op.end_back(f, s);
-    }
-    void before_unrolled_chunk(frame& f, slot s) const override {
-        if constexpr (Adjoint) op.before_unrolled_chunk(f, s);
-    }
-    void after_unrolled_step(frame& f, slot s, index row, index n) const override {
-        if constexpr (Adjoint) op.after_unrolled_step(f, s, row, n);
-    }
-    void after_unrolled_chunk(frame& f, slot s, index row, index n) const override {
-        if constexpr (Adjoint) op.after_unrolled_chunk(f, s, row, n);
-    }
 
     [[no_unique_address]] Op op;
 };
+/// The same with its adjoint. What goes forward is compiled once for both.
+template <class Op, class T, class Backend>
+struct differentiated_operation final : forward_operation<Op, T, Backend> {
+    using typename operation<T, Backend>::frame, typename operation<T, Backend>::slot;
+    using forward_operation<Op, T, Backend>::forward_operation, forward_operation<Op, T, Backend>::op;
+
+    void begin_adjoint(frame& f, slot s) const override { op.begin_adjoint(f, s); }
+    void open_back(frame& f, slot s, index row, index n) const override { op.open_back(f, s, row, n); }
+    void hoist_back(frame& f, slot s) const override { op.hoist_back(f, s); }
+    void back(frame& f, slot s, index row, index n, dependence reach) const override { op.back(f, s, row, n, reach); }
+    void pass_to_chunk_before(frame& f, slot s, index row) const override { op.pass_to_chunk_before(f, s, row); }
+    void end_back(frame& f, slot s) const override { op.end_back(f, s); }
+    void before_unrolled_chunk(frame& f, slot s) const override { op.before_unrolled_chunk(f, s); }
+    void after_unrolled_step(frame& f, slot s, index row, index n) const override {
+        op.after_unrolled_step(f, s, row, n);
+    }
+    void after_unrolled_chunk(frame& f, slot s, index row, index n) const override {
+        op.after_unrolled_chunk(f, s, row, n);
+    }
+};
+template <class Op, class T, class Backend, bool Adjoint>
+using operation_object =
+    std::conditional_t<Adjoint, differentiated_operation<Op, T, Backend>, forward_operation<Op, T, Backend>>;
 
 /// The one object of a type without state.
 template <class Operation>

@@ -1,0 +1,187 @@
+#pragma once
+
+#include <fprnn/fixed_point/batch.hpp>
+#include <fprnn/operations/table.hpp>
+#include <fprnn/tape/tape.hpp>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+/// A layer without the type of its expression: compiled once for all of them.
+namespace fprnn {
+
+namespace graph {
+
+/// Appends the parameters of a graph to a tree, as "prefix…". Errors: a name that is taken, sizes that a node refuses.
+template <class T>
+void add_parameters(const view& g, parameter_tree<T>& theta, const dims& size, const std::string& prefix, seed s) {
+    size.validate();
+    for (parameter_spec& p : declare(g, size)) {
+        p.name = prefix + p.name;
+        theta.add(p, s);
+    }
+}
+/// Where the parameters "prefix…" of a graph begin in a tree. Errors: names or shapes of others.
+template <class T>
+index parameter_offset(const view& g, const parameter_tree<T>& theta, const dims& size, const std::string& prefix) {
+    const auto specs = declare(g, size);
+    if (specs.empty()) return 0;
+    const index offset = theta[prefix + specs.front().name].data() - theta.data();
+    index at = offset;
+    for (const auto& p : specs) {
+        const auto found = theta[prefix + p.name];
+        require(found.shape() == p.extents && found.data() == theta.data() + at, "layer", [&] {
+            return "parameter '" + prefix + p.name + "' must be " + p.extents.to_string() + " at position " +
+                   std::to_string(at) + ", got " + found.shape().to_string();
+        });
+        at += p.extents.count();
+    }
+    return offset;
+}
+
+}  // namespace graph
+
+/// A value and where it ended, on a tape.
+struct value_and_carry {
+    variable value, carry;
+};
+
+namespace engine {
+
+/// A layer with numbers T on a backend, sequences stored as X: what layer<Root>::on<T, Backend, X>() makes. It refers to both of its members.
+template <class T, class Backend, class X = T>
+struct layer_on {
+    using solution = fprnn::solution<T, typename Backend::template array<X>, typename Backend::template array<T>>;
+    using record = engine::record<T, Backend>;
+
+    const plan<T, Backend>& what;  ///< without adjoints: `run` alone may be called
+    const method& how;
+
+    /// See layer::run.
+    void run(const dims& size, const T* parameters, view<const X> x, view<const T> carry, Backend& backend,
+             record* keep, solution& result, lengths n) const;
+    /// See layer::back.
+    void back(record& kept, view<const X> x, view<const X> y_bar, view<X> x_bar, T* gradient, Backend& backend,
+              const carry_bars<T>& carries) const;
+    /// As one record of a tape, whose parameters are those that begin with `prefix`; `observed`, where it is not null, receives the
+    /// convergence of the solve, in the memory that it has.
+    variable record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x, lengths n,
+                       solution* observed) const;
+    /// The same from a carry on, which has a gradient, too.
+    value_and_carry record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x, lengths n,
+                         variable carry, solution* observed) const requires(std::is_same_v<X, T>);
+
+private:
+    /// What a tape keeps from step to step.
+    struct tape_record : record {
+        std::string prefix;
+        index offset = 0;     ///< of the parameters in the tape's tree
+        solution unobserved;  ///< where nobody asks for it
+    };
+    tape_record& record_of(tape<T, Backend, X>& t, const dims& size, const std::string& prefix) const;
+};
+
+// Outside of the class, because what is defined inside is compiled in each program to be inlined there.
+template <class T, class Backend, class X>
+void layer_on<T, Backend, X>::run(const dims& size, const T* parameters, view<const X> x, view<const T> carry,
+                                  Backend& backend, record* keep, solution& result, lengths n) const {
+    const solving by(how);
+    fprnn::detail::planning_of<Backend>::type::check(by, n);
+    require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
+            [&] { return "x must be [B,T," + std::to_string(size.d_in) + "], got " + x.shape().to_string(); });
+    const graph::view& g = what.nodes;
+    const index B = x.shape()[0], tokens = x.shape()[1], carried = graph::carry_width(g, size);
+    n.require_of(B, tokens, "layer");
+    require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
+        return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
+    });
+    result.begin(B, g.stages.size());
+    backend.assign(result.value, {B, tokens, g[g.root()].width.of(size)});
+    backend.assign(result.carry, {B, carried});
+    result.work = {};
+    if (carry.data()) backend.copy(carry.size(), carry.data(), result.carry.data());
+    if (keep) {
+        keep->of(g, size, parameters);
+        keep->lengths.assign(n.of_sequences().begin(), n.of_sequences().end());
+        keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0, g.stages.size());
+    }
+    if (B == 0 || tokens == 0) return;
+    batch_forward(what, by, size, parameters, x, n.of_sequences(), backend, keep, result);
+}
+template <class T, class Backend, class X>
+void layer_on<T, Backend, X>::back(record& kept, view<const X> x, view<const X> y_bar, view<X> x_bar, T* gradient,
+                                   Backend& backend, const carry_bars<T>& carries) const {
+    const shape carried{x.shape()[0], graph::carry_width(what.nodes, kept.size)};
+    for (const auto& [name, data, extents] :
+         {std::tuple("carries.out", carries.out.data(), carries.out.shape()),
+          std::tuple("carries.in", static_cast<const T*>(carries.in.data()), carries.in.shape())})
+        require(data == nullptr || extents == carried, "layer.back", [&, name_ = name, s = extents] {
+            return std::string(name_) + " must be " + carried.to_string() + ", got " + s.to_string();
+        });
+    if (x.shape()[0] == 0) return;
+    if (x.shape()[1] == 0) {  // the carry went through
+        if (carries.out.data() && carries.in.data() && carried.count() > 0)
+            backend.template row<T>(body::add<T>{carried.count(), carries.out.data(), carries.in.data()});
+        return;
+    }
+    batch_backward(what, solving(how), kept, x, y_bar, x_bar, carries, gradient, backend);
+}
+
+template <class T, class Backend, class X>
+variable layer_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix,
+                                            variable x, lengths n, solution* observed) const {
+    tape_record& kept = record_of(t, size, prefix);
+    solution& result = observed ? *observed : kept.unobserved;
+    result.adjoint.reset();
+    result.value = t.make({0});
+    run(size, t.parameters_there().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept, result, n);
+    if (observed) observed->adjoint = kept.adjoint_convergence;
+    return t.record(std::move(result.value), [&kept, x, &plan = what, m = how](tape<T, Backend, X>& tp, variable self) {
+        layer_on{plan, m}.back(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
+                               tp.parameter_bar_data() + kept.offset, tp.backend(), {});
+        kept.kept.reset();  // for the next step, which begins with the pool as this one did
+    });
+}
+template <class T, class Backend, class X>
+value_and_carry layer_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix,
+                                              variable x, lengths n, variable carry, solution* observed) const
+    requires(std::is_same_v<X, T>) {
+    tape_record& kept = record_of(t, size, prefix);
+    solution result;
+    run(size, t.parameters_there().data() + kept.offset, t.value(x).view(), std::as_const(t.value(carry)).view(),
+        t.backend(), &kept, result, n);
+    if (observed) {
+        static_cast<convergence&>(*observed) = result;
+        observed->work = result.work;
+        observed->adjoint = kept.adjoint_convergence;
+    }
+    // Recorded first, so that its cotangent is complete when the value's adjoint reads it.
+    const variable carry_out = t.record(std::move(result.carry), [](tape<T, Backend, X>&, variable) {});
+    const variable value = t.record(std::move(result.value), [&kept, x, carry, carry_out, &plan = what, m = how](
+                                                                 tape<T, Backend, X>& tp, variable self) {
+        layer_on{plan, m}.back(kept, tp.value(x).view(), std::as_const(tp.bar(self)).view(), tp.bar(x).view(),
+                               tp.parameter_bar_data() + kept.offset, tp.backend(),
+                               {std::as_const(tp.bar(carry_out)).view(), tp.bar(carry).view()});
+        kept.kept.reset();
+    });
+    return {value, carry_out};
+}
+
+template <class T, class Backend, class X>
+typename layer_on<T, Backend, X>::tape_record& layer_on<T, Backend, X>::record_of(tape<T, Backend, X>& t,
+                                                                                  const dims& size,
+                                                                                  const std::string& prefix) const {
+    auto& kept = t.template keep<tape_record>();
+    if (kept.size != size || kept.prefix != prefix)
+        kept.offset = graph::parameter_offset(what.nodes, t.parameters(), size, prefix);
+    kept.prefix = prefix;
+    if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
+    return kept;
+}
+
+}  // namespace engine
+
+}  // namespace fprnn
