@@ -50,20 +50,30 @@ foreach(source IN LISTS test_sources)
 endforeach()
 list(REMOVE_DUPLICATES folders)
 if(FPRNN_SANITIZE MATCHES "address")
-    # The same operations, in other expressions, as in fixed_point and laws, which take minutes to compile; and whole layers on a device of
-    # the tests, whose memory is guarded by the tests themselves.
+    # The same operations, in other expressions, as in fixed_point and laws, which take minutes to compile.
     list(REMOVE_ITEM folders paper)
     list(FILTER sources_operations EXCLUDE REGEX "/combinations_.*\\.test\\.cpp$")
     list(FILTER sources_models INCLUDE REGEX "/(lstm|sequence_model)\\.test\\.cpp$")
-    list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|laws|layer|layer_expressions|layer_float|model|scan_chains|token)\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
-    # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions, which take most
-    # of the time to compile; and of whole layers on a device, which several threads execute in these tests, too: Mamba in
-    # layer.test.cpp has a chain before its scan and one behind it.
-    list(REMOVE_ITEM folders models paper operations)
-    list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|failures|graph|laws|layer_float|scan_chains|token)\\.test\\.cpp$")
+    # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions; and what has one thread, or several
+    # that take turns, in which nothing can race.
+    list(REMOVE_ITEM folders expression graph mixers models operations paper)
     list(FILTER sources_fixed_point EXCLUDE REGEX "/(adjoint|poisoned)\\.test\\.cpp$")
+    list(FILTER sources_laws EXCLUDE REGEX "/mixer\\.test\\.cpp$")
+    list(FILTER sources_ops EXCLUDE REGEX "/flags\\.test\\.cpp$")
+    list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
+endif()
+if(NOT FPRNN_LONG AND NOT has_gpu)
+    # Whole layers on a device of the tests: one file of them, or the kernels alone. Memory of a device is guarded by the tests themselves.
+    set(long "bf16|laws|layer_float|scan_chains|token")
+    if(FPRNN_SANITIZE)
+        string(APPEND long "|graph|layer|layer_expressions|model|ops")
+    endif()
+    if(FPRNN_SANITIZE MATCHES "thread")
+        string(APPEND long "|failures|recorder|update")
+    endif()
+    list(FILTER sources_cuda EXCLUDE REGEX "/(${long})\\.test\\.cpp$")
 endif()
 
 if(NOT FPRNN_CUDA)
@@ -127,15 +137,25 @@ mark_as_advanced(FPRNN_BASH)
 fprnn_include_flags(include_flags)
 fprnn_include_flags(io_flags nlohmann_json::nlohmann_json)
 
+# GCC reads the library once for all of them.
+set(compile_fail_flags -std=c++20 -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/tests" ${include_flags})
+set(compile_fail_needs "")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    set(header "${PROJECT_BINARY_DIR}/compile_fail/fprnn.hpp")
+    file(CONFIGURE OUTPUT "${header}" CONTENT "#include <fprnn/fprnn.hpp>\n")
+    add_test(NAME compile_fail COMMAND "${CMAKE_CXX_COMPILER}" ${compile_fail_flags} -x c++-header "${header}" -o "${header}.gch")
+    set_tests_properties(compile_fail PROPERTIES LABELS compile_fail FIXTURES_SETUP compile_fail)
+    list(APPEND compile_fail_flags -include "${header}")
+    set(compile_fail_needs compile_fail)
+endif()
 file(GLOB compile_fail_sources CONFIGURE_DEPENDS tests/compile_fail/*.cpp)
 foreach(source IN LISTS compile_fail_sources)
     cmake_path(GET source STEM name)
     # A list does not survive as one argument, so the flags travel after "--".
     add_test(NAME compile_fail.${name}
              COMMAND "${CMAKE_COMMAND}" "-DSOURCE=${source}" -P "${PROJECT_SOURCE_DIR}/cmake/compile_fail.cmake"
-                     -- "${CMAKE_CXX_COMPILER}" -std=c++20 -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/tests"
-                     ${include_flags})
-    set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail)
+                     -- "${CMAKE_CXX_COMPILER}" ${compile_fail_flags})
+    set_tests_properties(compile_fail.${name} PROPERTIES LABELS compile_fail FIXTURES_REQUIRED "${compile_fail_needs}")
 endforeach()
 
 add_test(NAME layers COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}"

@@ -195,13 +195,13 @@ public:
     /// of what an earlier tape's `carry` was.
     template <class T, backend_for<T> Backend>
     value_and_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
-                          variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
+                               variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
         return (*this)(t, size, prefix, x, all_tokens, carry, how);
     }
     /// The same of windows of unequal lengths; one of no tokens hands its carry on.
     template <class T, backend_for<T> Backend>
     value_and_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
-                          fprnn::lengths n, variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
+                               fprnn::lengths n, variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
         return on<T, Backend>().record_on(t, size, prefix, x, n, carry, how);
     }
 

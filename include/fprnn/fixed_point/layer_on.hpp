@@ -71,8 +71,8 @@ struct layer_on {
     variable record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x, lengths n,
                        solution* observed) const;
     /// The same from a carry on, which has a gradient, too.
-    value_and_carry record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x, lengths n,
-                         variable carry, solution* observed) const requires(std::is_same_v<X, T>);
+    value_and_carry record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x,
+                              lengths n, variable carry, solution* observed) const requires(std::is_same_v<X, T>);
 
 private:
     /// What a tape keeps from step to step.
@@ -147,7 +147,7 @@ variable layer_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const dims& 
 }
 template <class T, class Backend, class X>
 value_and_carry layer_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix,
-                                              variable x, lengths n, variable carry, solution* observed) const
+                                                   variable x, lengths n, variable carry, solution* observed) const
     requires(std::is_same_v<X, T>) {
     tape_record& kept = record_of(t, size, prefix);
     solution result;
