@@ -133,9 +133,9 @@ void layer_on<T, Backend, X>::back(record& kept, view<const X> x, view<const X> 
 template <class T, class Backend, class X>
 variable layer_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix,
                                             variable x, lengths n, solution* observed) const {
+    if (observed) observed->adjoint.reset();  // before the record asks whether anybody holds that of the step before
     tape_record& kept = record_of(t, size, prefix);
     solution& result = observed ? *observed : kept.unobserved;
-    result.adjoint.reset();
     result.value = t.make({0});
     run(size, t.parameters_there().data() + kept.offset, t.value(x).view(), {}, t.backend(), &kept, result, n);
     if (observed) observed->adjoint = kept.adjoint_convergence;
