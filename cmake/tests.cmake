@@ -241,8 +241,8 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     find_program(FPRNN_COMPUTE_SANITIZER compute-sanitizer HINTS "${CUDAToolkit_BIN_DIR}" PATHS /usr/local/cuda/bin)
     mark_as_advanced(FPRNN_COMPUTE_SANITIZER)
 
-    # Without a GPU one program that contains most of it is compiled and interpreted; the others are `long`, of ./check --all.
-    set(not_long "^(block|layer_expressions|scan|quick_start_gpu)")
+    # Without a GPU a program of all layers is compiled, and scans are compiled and interpreted; the others are `long`, of ./check --all.
+    set(not_long "^(block|layer_expressions|scan)")
     # cuda.NAME compiles a program, cuda/NAME in the build folder; cuda.NAME.run runs it, cuda.NAME.ptx has the interpreter execute it, but for
     # bf16, laws and these cases, which take minutes there.
     set(ptx_minutes "*on what is long*,*every run*,*FP-Mamba of float*,*FP-Mamba on a GPU*,*many sequences*,*kernels of their own*,*graphs of iterations*,*programs of rows*")
@@ -276,8 +276,12 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
             continue()
         endif()
         if(TARGET fprnn_ptx_runtime AND source IN_LIST cuda_tests AND NOT name MATCHES "^(bf16|laws)\\.test$")
+            set(long_ptx "${long}")
+            if(name MATCHES "^layer_expressions")  # compiled, but interpreted for minutes
+                set(long_ptx ";long")
+            endif()
             add_test(NAME cuda.${name}.ptx COMMAND "${program}" "--test-case-exclude=${ptx_minutes}")
-            set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx${long}" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
+            set_tests_properties(cuda.${name}.ptx PROPERTIES LABELS "cuda;ptx${long_ptx}" TIMEOUT 600 FIXTURES_REQUIRED cuda.${name}
                 ENVIRONMENT "LD_PRELOAD=$<TARGET_FILE:fprnn_ptx_runtime>")
         endif()
         set(runs cuda.${name}.run)

@@ -438,7 +438,7 @@ void check_few(Expression expression) {
                 const auto whole = of;
                 of.x = spoilt_behind(of.x, n);
                 const auto got = there_and_back(l, theta, of, n, fprnn::eigen(1));
-                for (const int threads : {2, 3}) {
+                for (const int threads : {3, 2}) {
                     const auto shared = there_and_back(l, theta, of, n, fprnn::eigen(threads));
                     CHECK(same_bits(got.sol.value, shared.sol.value));
                     CHECK(same_bits(got.sol.carry, shared.sol.carry));
@@ -446,7 +446,9 @@ void check_few(Expression expression) {
                     CHECK(same_bits(got.carry_bar, shared.carry_bar));
                     CHECK(same_bits(got.theta_bar, shared.theta_bar));
                     for (index b = 0; b < few; ++b) CHECK(same_convergence(got.sol, shared.sol, b));
+                    if (FPRNN_SANITIZED) break;
                 }
+                if (FPRNN_SANITIZED) continue;  // no other memory and no other threads
                 for (index b = 0; b < few; ++b) {
                     const index L = at(n, b);
                     if (L == 0) continue;
