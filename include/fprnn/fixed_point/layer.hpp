@@ -7,11 +7,8 @@
 #include <fprnn/graph/explain.hpp>
 
 #include <concepts>
-#include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>

@@ -51,7 +51,7 @@ struct model_carry {
 /// The tokens of sequences of unequal lengths, and others that stand for what is behind their ends; none where all have all tokens.
 inline tensor<std::int32_t> tokens_within(view<const std::int32_t> tokens, lengths n) {
     if (n.empty()) return {};
-    fprnn::detail::require_rank("sequence_model", "tokens", tokens.shape(), 2, "[B,T]");
+    detail::require_rank("sequence_model", "tokens", tokens.shape(), 2, "[B,T]");
     n.require_of(tokens.shape()[0], tokens.shape()[1], "sequence_model");
     tensor<std::int32_t> own(tokens.shape());
     for (index b = 0; b < tokens.shape()[0]; ++b)
@@ -114,20 +114,19 @@ array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Ba
                                                        Backend& backend) const {
     const parameter_tree<T>& theta = there.tree();
     there.require_here("sequence_model", backend);
-    for (const auto& c : carry.blocks)
-        fprnn::detail::require_here(backend, "sequence_model", fprnn::detail::named{"carry", c});
+    for (const auto& c : carry.blocks) detail::require_here(backend, "sequence_model", detail::named{"carry", c});
     const std::size_t carried = carry.blocks.size();
     require(carried == 0 || carried == layers(), "sequence_model", [&] {
         return "carry must be empty or of " + std::to_string(layers()) + " blocks, got " + std::to_string(carried);
     });
     if (how) how->resize(layers());
     const view<const T> table = theta["embedding"];
-    fprnn::detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
+    detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
     const auto own = tokens_within(tokens, n);
     if (!own.empty()) tokens = own.view();
     array x;
     backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
-    fprnn::detail::embedding(there(table), tokens, x.view(), backend);
+    detail::embedding(there(table), tokens, x.view(), backend);
     const shape expected{x.shape()[0], graph::carry_width(block.what.nodes, size.of_block())};
     for (const auto& c : carry.blocks)  // here, because the layer takes one without numbers for none
         require(c.shape() == expected, "sequence_model", [&] {
