@@ -53,6 +53,13 @@ inline auto delta_rule_of_iterate() {
     return fixed_point(fprnn::constant<1, 20>() * y + linear<"u">(in));
 }
 
+/// Recurrences with parameters, of the input and of the iterate.
+inline auto convolutions() {
+    using namespace fprnn::symbols;
+    const auto x = silu(fprnn::convolution<"conv">(linear<"x">(in)));
+    return fixed_point(x + fprnn::constant<1, 4>() * tanh(fprnn::convolution<"inside", 2>(prev)));
+}
+
 /// A block as others have it, Δ, skip and gate around one scan.
 inline auto gated_scan() {
     using namespace fprnn::symbols;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/expression/initialiser.hpp>
+#include <fprnn/core/initialiser.hpp>
 #include <fprnn/expression/width.hpp>
 #include <fprnn/mixers/mixer.hpp>
 #include <fprnn/recurrences/recurrence.hpp>

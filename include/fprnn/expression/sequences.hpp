@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/expression/expression.hpp>
+#include <fprnn/recurrences/convolution.hpp>
 #include <fprnn/recurrences/gated_delta.hpp>
 
 #include <type_traits>
@@ -59,6 +60,22 @@ constexpr auto gated_delta(Alpha, K, V, Beta, Q) {
         return previous_node{};  // an expression, so that this stays the only error
     else
         return recurrence_node<gated_delta_recurrence, fixed_string(""), width, Alpha, K, V, Beta, Q>{};
+}
+
+/// The short causal convolution, y_t = bias + Σ_{j<K} w_j ⊙ e_{t−K+1+j}, of each channel: see convolution_recurrence. "Name" [K, e's width],
+/// "Name.bias" [e's width]; the carry is e of K − 1 tokens.
+template <fixed_string Name, int K = 4, expression E>
+constexpr auto convolution(E e) {
+    static_assert(K >= 1, "convolution<\"name\", K>(e): K, the number of tokens that it sees, must be at least 1");
+    if constexpr (K < 1)
+        return e;  // an expression, so that this stays the only error
+    else
+        return recurrence_node<convolution_recurrence<K>, Name, typename E::width, E>{};
+}
+template <class... NoName, expression E, class... More>
+constexpr auto convolution(E, const More&...) {
+    static_assert(detail::never<E>, "convolution has a name, that of its parameters: convolution<\"conv\">(e)");
+    return previous_node{};  // an expression, so that this stays the only error
 }
 
 /// Each number of e for every channel of a part: a head's α for the head's channels, repeat<d_head>(alpha), of width

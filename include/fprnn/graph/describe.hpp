@@ -180,7 +180,7 @@ struct description<recurrence_node<M, Name, Width, E...>> {
     static typename M::sizes sizes(const dims& d) { return M::of({E::width::of(d)...}); }
     static index carry(const node_sizes& of) { return M::state(sizes(of.size)); }
     static void declare(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
-        to.push_back({n.name, {recurring::parameters<M>(sizes(of.size))}, n.weight, false});
+        for (parameter_spec& spec : M::declare(sizes(of.size), n.name)) to.push_back(std::move(spec));
     }
     static void check(const node_sizes& of, std::span<const index>) {
         require(M::value(sizes(of.size)) == of.width, M::name, [&] {
@@ -194,10 +194,7 @@ struct description<recurrence_node<M, Name, Width, E...>> {
                .formula = &call_formula<M>,
                .carry = &carry,
                .check = &check};
-        if constexpr (recurrence_with_parameters<M>) {
-            n.weight = M::start;
-            n.declare = &declare;
-        }
+        if constexpr (recurrence_with_parameters<M>) n.declare = &declare;
         if constexpr (opening_recurrence<M>) {
             constexpr dependence depends[] = {E::depends...};
             n.affine = true;

@@ -33,7 +33,7 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 /// A recurrence with parameters has, besides,
 ///
 ///     M::parameters(of)                         their number; `p` above is what prepare has made of them
-///     M::start                                  how they begin, an initialiser; in expressions
+///     M::declare(of, name)                      what they are, in expressions: parameter_specs, whose numbers stand one behind the other
 ///     M::prepare<Team>(of, raw, p)
 ///     M::prepare_back<Team>(of, p, p_bar, raw_bar)                     raw_bar += …
 ///

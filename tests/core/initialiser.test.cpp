@@ -1,4 +1,4 @@
-#include <fprnn/expression/initialiser.hpp>
+#include <fprnn/core/initialiser.hpp>
 
 #include <doctest/doctest.h>
 
