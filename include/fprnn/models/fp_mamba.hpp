@@ -5,6 +5,62 @@
 /// Blocks [B,T,d_in] → [B,T,d_in], pre-norm and residual. Names are those of the parameters.
 namespace fprnn::models {
 
+/// What paper and authors' code do not agree on, or leave open; the first value is fp_mamba(mixer)'s.
+struct fp_mamba_options {
+    /// K: x = SiLU(convolution of K tokens of W_x u), as the code has it in all tasks but A5 and S5; 0: x = W_x u.
+    int convolution = 0;
+    /// y = LayerNorm(SiLU(W_z u) ⊙ …), the paper's gate, and none outside of the loop.
+    bool gate_in_loop = false;
+    /// Δ, and λ through it, sees y_{t−1}, too.                                                    (tab. h_t-1)
+    bool delta_sees_y = false;
+    /// r: W_Δ of rank r, "delta" [D,r] after "delta_low"; sixteenth_of_d_in: the code's ⌈d_in/16⌉; 0: [D,D].
+    int delta_rank = 0;
+    /// b and c have length 1.
+    bool normalise = true;
+
+    static constexpr int sixteenth_of_d_in = -1;
+};
+
+}  // namespace fprnn::models
+
+namespace fprnn::detail {
+template <bool First, class A, class B>
+auto either(A a, B b) {
+    if constexpr (First)
+        return a;
+    else
+        return b;
+}
+/// ⌈d_in / 16⌉
+struct sixteenth_width {
+    static index of(const dims& d) { return (d.d_in + 15) / 16; }
+};
+template <int K, class E>
+auto convolved(E x) {
+    static_assert(
+        K >= 0, "fp_mamba_options: convolution, the number of tokens that it sees, must be at least 1, or 0 for none");
+    if constexpr (K <= 0)
+        return x;
+    else
+        return silu(convolution<"conv", K>(x));
+}
+/// Δ of what it sees.
+template <int Rank, class E>
+auto steps(E seen) {
+    static_assert(Rank >= models::fp_mamba_options::sixteenth_of_d_in,
+                  "fp_mamba_options: delta_rank must be at least 1, 0 for a full map, or sixteenth_of_d_in");
+    using from = start::softplus_step<1, 100>;
+    if constexpr (Rank > 0)
+        return softplus(affine<"delta", d_inner, from>(linear<"delta_low", fixed_width<Rank>>(seen)));
+    else if constexpr (Rank < 0)
+        return softplus(affine<"delta", d_inner, from>(linear<"delta_low", sixteenth_width>(seen)));
+    else
+        return softplus(affine<"delta", d_inner, from>(seen));
+}
+}  // namespace fprnn::detail
+
+namespace fprnn::models {
+
 /// FP-Mamba with the given mixer: householder<4>, dplr<2>, kronecker and others of fprnn/expression/mixers.hpp,
 /// or a function of one's own from what Q sees to Q.
 ///                                          (eq. fp-mamba-iteration, app. fixed-point-mamba-parametrization)
@@ -13,23 +69,35 @@ namespace fprnn::models {
 ///     y_t = LayerNorm(c̄_tᵀ H_t + D ⊙ x̃_t)
 ///
 /// Q, b, c see x_t and y_{t−1}^{ℓ−1}; λ and Δ see x_t; the gate stands outside of the loop and sees y_{t−1}.
-template <class Mixer>
+/// `Options` say otherwise:
+///
+///     constexpr fprnn::models::fp_mamba_options options{.convolution = 4, .gate_in_loop = true};
+///     auto block = fprnn::models::fp_mamba<options>(fprnn::kronecker);
+template <fp_mamba_options Options, class Mixer>
 auto fp_mamba(Mixer mixer) {
     using namespace symbols;
     auto u = rms_norm<"norm">(in);
-    auto x = linear<"x">(u);
+    auto x = detail::convolved<Options.convolution>(linear<"x">(u));
     auto s = cat(x, shift(prev));
 
     auto Q = detail::mixer_of(mixer, s);
-    auto delta = softplus(affine<"delta", d_inner, start::softplus_step<1, 100>>(x));
-    auto b = normalise(linear<"b", d_state>(s));
-    auto c = normalise(linear<"c", d_state>(s));
+    auto delta = detail::steps<Options.delta_rank>(detail::either<Options.delta_sees_y>(s, x));
+    auto b = detail::either<Options.normalise>(normalise(linear<"b", d_state>(s)), linear<"b", d_state>(s));
+    auto c = detail::either<Options.normalise>(normalise(linear<"c", d_state>(s)), linear<"c", d_state>(s));
     auto x_tilde = Q * x + (identity - Q) * prev;
-    auto y =
-        fixed_point(layer_norm<"y_norm">(selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde));
-
-    auto z = linear<"z">(cat(u, shift(y)));
-    return in + linear<"out", d_in>(silu(z) * y);
+    auto p = selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde;
+    if constexpr (Options.gate_in_loop) {
+        auto y = fixed_point(layer_norm<"y_norm">(silu(linear<"z">(u)) * p));
+        return in + linear<"out", d_in>(y);
+    } else {
+        auto y = fixed_point(layer_norm<"y_norm">(p));
+        auto z = linear<"z">(cat(u, shift(y)));
+        return in + linear<"out", d_in>(silu(z) * y);
+    }
+}
+template <class Mixer>
+auto fp_mamba(Mixer mixer) {
+    return fp_mamba<fp_mamba_options{}>(mixer);
 }
 
 /// With R reflections, α = Scale · σ(…).
@@ -47,6 +115,19 @@ inline auto mamba() {
     auto b = normalise(linear<"b", d_state>(x));
     auto c = normalise(linear<"c", d_state>(x));
     auto y = layer_norm<"y_norm">(selective_scan<"ssm">(delta, b, c, x) + parameter<"D">() * x);
+    return in + linear<"out", d_in>(silu(linear<"z">(u)) * y);
+}
+
+/// Mamba as published: short convolution of K tokens, Δ of rank ⌈d_in/16⌉, b and c as their maps give them,
+/// and no norm behind the scan.
+template <int K = 4>
+auto published_mamba() {
+    using namespace symbols;
+    static_assert(K >= 1, "published_mamba<K>: K, the number of tokens that its convolution sees, must be at least 1");
+    auto u = rms_norm<"norm">(in);
+    auto x = detail::convolved<K>(linear<"x">(u));
+    auto delta = detail::steps<fp_mamba_options::sixteenth_of_d_in>(x);
+    auto y = selective_scan<"ssm">(delta, linear<"b", d_state>(x), linear<"c", d_state>(x), x) + parameter<"D">() * x;
     return in + linear<"out", d_in>(silu(linear<"z">(u)) * y);
 }
 
