@@ -3,6 +3,7 @@
 #include "../../examples/own_mixer/rotation.hpp"
 #include "layer_check.hpp"
 
+#include <fprnn/models/fp_mamba2.hpp>
 #include <fprnn/models/lstm.hpp>
 
 #include <algorithm>

@@ -16,6 +16,7 @@ struct initialiser {
         uniform,        ///< uniform on [a,b)
         normal,         ///< normal with mean 0 and deviation a
         fan_in,         ///< uniform on ±a/√(columns): the usual start of a linear map
+        log_uniform,    ///< log u, u uniform on [a,b): the start of Mamba-2's decays
         log_row,        ///< log(n+1) in row n of [N,D]: the S4D-real start of Mamba's ω
         softplus_step,  ///< softplus⁻¹ of a step that is log-uniform on [a,b): Mamba's start of b_Δ
     };
@@ -41,6 +42,7 @@ void initialise(view<T> values, const initialiser& init, std::string_view name, 
             case initialiser::rule::uniform: x = init.a + (init.b - init.a) * random.uniform(at); break;
             case initialiser::rule::normal: x = init.a * random.normal(at); break;
             case initialiser::rule::fan_in: x = init.a / std::sqrt(columns) * (2 * random.uniform(at) - 1); break;
+            case initialiser::rule::log_uniform: x = std::log(init.a + (init.b - init.a) * random.uniform(at)); break;
             case initialiser::rule::log_row: x = std::log(1.0 + std::floor(static_cast<double>(i) / columns)); break;
             case initialiser::rule::softplus_step: {
                 const double step = init.a * std::pow(init.b / init.a, random.uniform(at));

@@ -97,6 +97,11 @@ struct uniform {
     static constexpr initialiser value{initialiser::rule::uniform, -double(Numerator) / Denominator,
                                        double(Numerator) / Denominator};
 };
+/// log u, u uniform between Low and High.
+template <int Low, int High>
+struct log_uniform {
+    static constexpr initialiser value{initialiser::rule::log_uniform, Low, High};
+};
 struct log_row {
     static constexpr initialiser value{initialiser::rule::log_row};
 };
@@ -229,7 +234,7 @@ struct l2_normalise_node : node_tag {
 /// Each number of e for all channels of a part as wide as Times.
 template <class E, class Times>
 struct repeat_node : detail::token_node<E> {
-    using width = product_width<typename E::width, Times>;
+    using width = typename detail::width_of_parts<typename E::width, Times>::type;
     using operands = type_list<E>;
     static constexpr dependence depends = E::depends;
 };

@@ -3,6 +3,7 @@
 #include <fprnn/expression/expression.hpp>
 #include <fprnn/recurrences/convolution.hpp>
 #include <fprnn/recurrences/gated_delta.hpp>
+#include <fprnn/recurrences/head_scan.hpp>
 
 #include <type_traits>
 
@@ -62,6 +63,19 @@ constexpr auto gated_delta(Alpha, K, V, Beta, Q) {
         return recurrence_node<gated_delta_recurrence, fixed_string(""), width, Alpha, K, V, Beta, Q>{};
 }
 
+/// The scan of Mamba-2, one decay for a head: see head_scan_recurrence. a as wide as there are heads, b and c groups · N, u heads · P; the value
+/// is as wide as u.
+template <int Groups = 1, expression A, expression B, expression U, expression C>
+constexpr auto head_scan(A, B, U, C) {
+    static_assert(Groups >= 1, "head_scan<groups>: there must be at least 1 group");
+    static_assert(std::is_same_v<typename B::width, typename C::width>,
+                  "head_scan(a, b, u, c): b and c must have the same symbolic width, such as d_state");
+    if constexpr (Groups < 1)
+        return previous_node{};  // an expression, so that this stays the only error
+    else
+        return recurrence_node<head_scan_recurrence<Groups>, fixed_string(""), typename U::width, A, B, U, C>{};
+}
+
 /// The short causal convolution, y_t = bias + Σ_{j<K} w_j ⊙ e_{t−K+1+j}, of each channel: see convolution_recurrence. "Name" [K, e's width],
 /// "Name.bias" [e's width]; the carry is e of K − 1 tokens.
 template <fixed_string Name, int K = 4, expression E>
@@ -79,7 +93,7 @@ constexpr auto convolution(E, const More&...) {
 }
 
 /// Each number of e for every channel of a part: a head's α for the head's channels, repeat<d_head>(alpha), of width
-/// product_width<heads, d_head>.
+/// product_width<heads, d_head>; repeat<quotient_width<d_inner, heads>>(alpha) is as wide as d_inner.
 template <class Times, expression E>
 constexpr auto repeat(E) {
     return repeat_node<E, Times>{};
@@ -91,6 +105,10 @@ struct number_of_parts {
 };
 template <class Part, class Parts>
 struct number_of_parts<Part, product_width<Parts, Part>> {
+    using type = Parts;
+};
+template <class Whole, class Parts>
+struct number_of_parts<quotient_width<Whole, Parts>, Whole> {
     using type = Parts;
 };
 }  // namespace detail

@@ -74,6 +74,28 @@ template <class A, class B>
 struct product_width {
     static index of(const dims& d) { return checked_product(A::of(d), B::of(d), "width"); }
 };
+/// A part of another width, such as a head's channels of d_inner: quotient_width<d_inner, heads>. Errors: it does not divide.
+template <class Whole, class Parts>
+struct quotient_width {
+    static index of(const dims& d) {
+        const index whole = Whole::of(d), parts = Parts::of(d);
+        require(whole % parts == 0, "width", [&] {
+            return std::to_string(parts) + " parts, such as heads, must divide the " + std::to_string(whole) +
+                   " channels that they are of";
+        });
+        return whole / parts;
+    }
+};
+namespace detail {
+template <class Parts, class Part>
+struct width_of_parts {
+    using type = product_width<Parts, Part>;
+};
+template <class Parts, class Whole>
+struct width_of_parts<Parts, quotient_width<Whole, Parts>> {
+    using type = Whole;
+};
+}  // namespace detail
 template <class... W>
 struct sum_width {
     static index of(const dims& d) {

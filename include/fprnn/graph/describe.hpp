@@ -47,6 +47,11 @@ struct form<product_width<A, B>> {
     }
     static consteval width_form make() { return {.of = &product_width<A, B>::of, .other = &text}; }
 };
+template <class Whole, class Parts>
+struct form<quotient_width<Whole, Parts>> {
+    static std::string text() { return form<Whole>::make().text() + " / " + form<Parts>::make().text(); }
+    static consteval width_form make() { return {.of = &quotient_width<Whole, Parts>::of, .other = &text}; }
+};
 template <index K>
 struct form<fixed_width<K>> {
     static consteval width_form make() { return {.of = &fixed_width<K>::of, .linear = true, .plus = K}; }

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <fprnn/models/fp_mamba.hpp>
+
+namespace fprnn::models {
+
+struct fp_mamba2_options {
+    /// K: x, b and c = SiLU(convolution of K tokens of their maps); 0: without either.
+    int convolution = 0;
+    /// out = W_out(SiLU(W_gate [u; y_{t−1}]) ⊙ y): a second gate, outside of the loop, as the published block has it.
+    bool gate_outside = false;
+};
+
+}  // namespace fprnn::models
+
+namespace fprnn::detail {
+/// SiLU of a convolution of K tokens, or x itself where K is 0.
+template <fixed_string Name, int K, class E>
+auto convolved_as(E x) {
+    static_assert(
+        K >= 0, "fp_mamba2_options: convolution, the number of tokens that it sees, must be at least 1, or 0 for none");
+    if constexpr (K <= 0)
+        return x;
+    else
+        return silu(convolution<Name, K>(x));
+}
+/// A number of each head for all channels of the head.
+using channels_of_a_head = quotient_width<d_inner, heads>;
+/// a = exp(−exp(A) ⊙ Δ)
+template <class Delta>
+auto decay_of_heads(Delta delta) {
+    return exp(-(exp(parameter<"A", heads, start::log_uniform<1, 16>>()) * delta));
+}
+inline auto skip_of_heads() { return repeat<channels_of_a_head>(constant<1>() * parameter<"D", heads>()); }
+}  // namespace fprnn::detail
+
+namespace fprnn::models {
+
+/// FP-Mamba2 with the given mixer, H heads of D/H channels that share b and c: the framework on Mamba-2, of whose equations the paper gives
+/// none and the authors' code a block that cannot run. The gate is where Mamba-2 has it, before the norm, and so in the loop.
+///
+///     S_h ← a_h S_h + b̄ (Δ_h x̃_h)ᵀ,   x̃ = Q x + (I − Q) y^{ℓ−1},   y = RMSNorm((S_hᵀ c̄ + D_h x̃_h)_h ⊙ SiLU(W_z u))
+///
+/// Q sees x_t and y_{t−1}; b̄ and c̄, of length 1, see u_t and y_{t−1}; Δ [H] and a = exp(−exp(A) ⊙ Δ) see u_t.
+template <fp_mamba2_options Options = fp_mamba2_options{}, class Mixer>
+auto fp_mamba2(Mixer mixer) {
+    using namespace symbols;
+    constexpr int K = Options.convolution;
+    auto u = rms_norm<"norm">(in);
+    auto x = detail::convolved_as<"x_conv", K>(linear<"x">(u));
+    auto before = shift(prev);
+
+    auto Q = detail::mixer_of(mixer, cat(x, before));
+    auto delta = softplus(affine<"delta", heads, start::softplus_step<1, 100>>(u));
+    auto b = normalise(detail::convolved_as<"b_conv", K>(linear<"b", d_state>(u)) + linear<"b_y", d_state>(before));
+    auto c = normalise(detail::convolved_as<"c_conv", K>(linear<"c", d_state>(u)) + linear<"c_y", d_state>(before));
+    auto x_tilde = Q * x + (identity - Q) * prev;
+    auto p = head_scan(detail::decay_of_heads(delta), b, repeat<detail::channels_of_a_head>(delta) * x_tilde, c) +
+             detail::skip_of_heads() * x_tilde;
+    auto y = fixed_point(rms_norm<"y_norm">(p * silu(linear<"z">(u))));
+    if constexpr (Options.gate_outside)
+        return in + linear<"out", d_in>(silu(linear<"gate">(cat(u, shift(y)))) * y);
+    else
+        return in + linear<"out", d_in>(y);
+}
+
+/// Mamba-2: short convolutions of K tokens, heads that share the b and c of G groups, gate before the norm.
+template <int K = 4, int G = 1>
+auto mamba2() {
+    using namespace symbols;
+    static_assert(K >= 1, "mamba2<K, G>: K, the number of tokens that its convolutions see, must be at least 1");
+    using states = times_width<G, d_state>;
+    auto u = rms_norm<"norm">(in);
+    auto x = detail::convolved_as<"x_conv", K>(linear<"x">(u));
+    auto b = detail::convolved_as<"b_conv", K>(linear<"b", states>(u));
+    auto c = detail::convolved_as<"c_conv", K>(linear<"c", states>(u));
+    auto delta = softplus(affine<"delta", heads, start::softplus_step<1, 100>>(u));
+    auto p = head_scan<G>(detail::decay_of_heads(delta), b, repeat<detail::channels_of_a_head>(delta) * x, c) +
+             detail::skip_of_heads() * x;
+    return in + linear<"out", d_in>(rms_norm<"y_norm">(p * silu(linear<"z">(u))));
+}
+
+}  // namespace fprnn::models
