@@ -1,7 +1,7 @@
 #pragma once
 
-#include <fprnn/core/tensor.hpp>
 #include <fprnn/core/initialiser.hpp>
+#include <fprnn/core/tensor.hpp>
 #include <fprnn/expression/width.hpp>
 
 #include <string>
