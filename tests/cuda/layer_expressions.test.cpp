@@ -38,7 +38,10 @@ TEST_CASE("cuda layer: a product of the iterate comes between the rows' bodies")
 TEST_CASE("cuda layer: a recurrence without a kernel of its own is one of rows") {
     check(layers::delta_rule_of_iterate(), 1e-12, 6);
     check(layers::convolutions(), 1e-12, 6);
-    check(fprnn::models::fp_mamba2(fprnn::householder<2>), 1e-12, 6);
+}
+TEST_CASE("cuda layer: heads with a decay each are equivalent to the CPU's") {
+    const host::guarded_devices guard;
+    layers::check_heads();
 }
 TEST_CASE("cuda layer: a map that never sees its own value needs no iteration") { check(fprnn::models::lstm(), 1e-13); }
 

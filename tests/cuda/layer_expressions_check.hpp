@@ -124,4 +124,10 @@ void check_expression(Expression expression, double apart, index d_inner = 7) {
     check_equivalent(expression, {.length = 1, .tolerance = 1e-3, .ell_max = 6}, fprnn::one_step{}, {5, 3, 4}, d_inner);
 }
 
+/// FP-Mamba2, whose iteration need not contract: a few of them.
+inline void check_heads() {
+    check_equivalent(fprnn::models::fp_mamba2(fprnn::householder<2>), {.length = 1, .tolerance = 1e-3, .ell_max = 6},
+                     fprnn::one_step{}, {5, 3, 4}, 6);
+}
+
 }  // namespace layers
