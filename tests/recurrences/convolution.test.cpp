@@ -23,7 +23,8 @@ template <int K>
 fprnn::recurrence_verdict verdict() {
     using M = fprnn::convolution_recurrence<K>;
     return fprnn::check_recurrence<M>(
-        {.widths = {{1}, {3}, {17}}, .plain = [](const M::sizes& of, const numbers& p, const auto& x, numbers& S) {
+        {.widths = {{1}, {3}, {17}},
+         .plain = [](const typename M::sizes& of, const numbers& p, const auto& x, numbers& S) {
              const index D = of.channels;
              S.insert(S.end(), x[0].begin(), x[0].end());  // K tokens
              numbers y(p.end() - D, p.end());

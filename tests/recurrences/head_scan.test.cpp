@@ -21,7 +21,7 @@ fprnn::recurrence_claims<fprnn::head_scan_recurrence<G>> claims() {
     using M = fprnn::head_scan_recurrence<G>;
     return {.widths = {{G, G, G, G}, {2 * G, 3 * G, 8 * G, 3 * G}, {G, 2 * G, 17 * G, 2 * G}},
             .plain =
-                [](const M::sizes& of, const numbers&, const auto& x, numbers& S) {
+                [](const typename M::sizes& of, const numbers&, const auto& x, numbers& S) {
                     const auto& [a, b, u, c] = x;
                     const index H = of.heads, N = of.states, P = of.channels;
                     numbers y(at(H * P));
