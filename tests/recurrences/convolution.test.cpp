@@ -88,7 +88,7 @@ TEST_CASE("convolution: tokens before the first are zero, and a call goes on whe
             for (index j = 0; j < 4; ++j)
                 if (t - 3 + j >= 0) sum += double(w[j * 2 + d]) * double(x[(5 * 9 + t - 3 + j) * 2 + d]);
             CHECK(double(whole.value[(5 * 9 + t) * 2 + d]) ==
-                  doctest::Approx(sum / (1 + std::exp(-sum))).epsilon(1e-5));
+                  doctest::Approx(sum / (1 + std::exp(-sum))).epsilon(1e-6));
         }
     for (const index first : {1, 2, 5}) {
         const auto a = l(theta, tokens(x, 0, first), {}, fprnn::eigen(1));

@@ -87,7 +87,7 @@ TEST_CASE("head_scan: with one decay for a head it is the selective scan whose r
         double sum = 0;
         for (index n = 0; n < 3; ++n)
             for (index i = 0; i < 3; ++i) sum += of_channels.theta_bar["ssm.omega"][n * 6 + h * 3 + i];
-        CHECK(of_heads.theta_bar["A"][h] == doctest::Approx(sum).epsilon(1e-12));
+        CHECK(of_heads.theta_bar["A"][h] == doctest::Approx(sum).epsilon(1e-14));
     }
 }
 

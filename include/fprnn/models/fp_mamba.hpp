@@ -35,14 +35,14 @@ auto either(A a, B b) {
 struct sixteenth_width {
     static index of(const dims& d) { return (d.d_in + 15) / 16; }
 };
-template <int K, class E>
+/// SiLU of a convolution of K tokens, or x itself where K is 0.
+template <fixed_string Name, int K, class E>
 auto convolved(E x) {
-    static_assert(
-        K >= 0, "fp_mamba_options: convolution, the number of tokens that it sees, must be at least 1, or 0 for none");
+    static_assert(K >= 0, "convolution, the number of tokens that it sees, must be at least 1, or 0 for none");
     if constexpr (K <= 0)
         return x;
     else
-        return silu(convolution<"conv", K>(x));
+        return silu(convolution<Name, K>(x));
 }
 /// Δ of what it sees.
 template <int Rank, class E>
@@ -77,7 +77,7 @@ template <fp_mamba_options Options, class Mixer>
 auto fp_mamba(Mixer mixer) {
     using namespace symbols;
     auto u = rms_norm<"norm">(in);
-    auto x = detail::convolved<Options.convolution>(linear<"x">(u));
+    auto x = detail::convolved<"conv", Options.convolution>(linear<"x">(u));
     auto s = cat(x, shift(prev));
 
     auto Q = detail::mixer_of(mixer, s);
@@ -125,7 +125,7 @@ auto published_mamba() {
     using namespace symbols;
     static_assert(K >= 1, "published_mamba<K>: K, the number of tokens that its convolution sees, must be at least 1");
     auto u = rms_norm<"norm">(in);
-    auto x = detail::convolved<K>(linear<"x">(u));
+    auto x = detail::convolved<"conv", K>(linear<"x">(u));
     auto delta = detail::steps<fp_mamba_options::sixteenth_of_d_in>(x);
     auto y = selective_scan<"ssm">(delta, linear<"b", d_state>(x), linear<"c", d_state>(x), x) + parameter<"D">() * x;
     return in + linear<"out", d_in>(silu(linear<"z">(u)) * y);

@@ -14,16 +14,6 @@ struct fp_mamba2_options {
 }  // namespace fprnn::models
 
 namespace fprnn::detail {
-/// SiLU of a convolution of K tokens, or x itself where K is 0.
-template <fixed_string Name, int K, class E>
-auto convolved_as(E x) {
-    static_assert(
-        K >= 0, "fp_mamba2_options: convolution, the number of tokens that it sees, must be at least 1, or 0 for none");
-    if constexpr (K <= 0)
-        return x;
-    else
-        return silu(convolution<Name, K>(x));
-}
 /// A number of each head for all channels of the head.
 using channels_of_a_head = quotient_width<d_inner, heads>;
 /// a = exp(−exp(A) ⊙ Δ)
@@ -47,13 +37,13 @@ auto fp_mamba2(Mixer mixer) {
     using namespace symbols;
     constexpr int K = Options.convolution;
     auto u = rms_norm<"norm">(in);
-    auto x = detail::convolved_as<"x_conv", K>(linear<"x">(u));
+    auto x = detail::convolved<"x_conv", K>(linear<"x">(u));
     auto before = shift(prev);
 
     auto Q = detail::mixer_of(mixer, cat(x, before));
     auto delta = softplus(affine<"delta", heads, start::softplus_step<1, 100>>(u));
-    auto b = normalise(detail::convolved_as<"b_conv", K>(linear<"b", d_state>(u)) + linear<"b_y", d_state>(before));
-    auto c = normalise(detail::convolved_as<"c_conv", K>(linear<"c", d_state>(u)) + linear<"c_y", d_state>(before));
+    auto b = normalise(detail::convolved<"b_conv", K>(linear<"b", d_state>(u)) + linear<"b_y", d_state>(before));
+    auto c = normalise(detail::convolved<"c_conv", K>(linear<"c", d_state>(u)) + linear<"c_y", d_state>(before));
     auto x_tilde = Q * x + (identity - Q) * prev;
     auto p = head_scan(detail::decay_of_heads(delta), b, repeat<detail::channels_of_a_head>(delta) * x_tilde, c) +
              detail::skip_of_heads() * x_tilde;
@@ -71,9 +61,9 @@ auto mamba2() {
     static_assert(K >= 1, "mamba2<K, G>: K, the number of tokens that its convolutions see, must be at least 1");
     using states = times_width<G, d_state>;
     auto u = rms_norm<"norm">(in);
-    auto x = detail::convolved_as<"x_conv", K>(linear<"x">(u));
-    auto b = detail::convolved_as<"b_conv", K>(linear<"b", states>(u));
-    auto c = detail::convolved_as<"c_conv", K>(linear<"c", states>(u));
+    auto x = detail::convolved<"x_conv", K>(linear<"x">(u));
+    auto b = detail::convolved<"b_conv", K>(linear<"b", states>(u));
+    auto c = detail::convolved<"c_conv", K>(linear<"c", states>(u));
     auto delta = softplus(affine<"delta", heads, start::softplus_step<1, 100>>(u));
     auto p = head_scan<G>(detail::decay_of_heads(delta), b, repeat<detail::channels_of_a_head>(delta) * x, c) +
              detail::skip_of_heads() * x;
