@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <set>
 #include <vector>
 
@@ -44,7 +46,8 @@ TEST_CASE("initialiser: a start depends on rule, name and seed, and on nothing e
 
 TEST_CASE("initialiser: float starts are the double ones, rounded") {
     for (const initialiser& init : {initialiser{rule::normal, 2, 0}, initialiser{rule::uniform, -1, 4},
-                                    initialiser{rule::softplus_step, 1e-3, 0.1}, initialiser{rule::log_row}}) {
+                                    initialiser{rule::softplus_step, 1e-3, 0.1}, initialiser{rule::log_uniform, 1, 16},
+                                    initialiser{rule::log_row}}) {
         tensor<float> single({6, 3});
         fprnn::initialise(single.view(), init, "p", fprnn::seed{1});
         const auto x = start(init, {6, 3});
@@ -62,6 +65,19 @@ TEST_CASE("initialiser: numbers of a tensor and of different names do not repeat
 TEST_CASE("initialiser: softplus_step with equal limits is that step") {
     for (double x : start({rule::softplus_step, 0.01, 0.01}, {5}))
         CHECK(std::log1p(std::exp(x)) == doctest::Approx(0.01).epsilon(1e-12));
+}
+
+TEST_CASE("initialiser: log_uniform is the logarithm of what is uniform on [a,b)") {
+    double least = 99, most = 0, mean = 0;
+    for (double x : start({rule::log_uniform, 1, 16}, {20000})) {
+        const double u = std::exp(x);
+        least = std::min(least, u), most = std::max(most, u), mean += u / 20000;
+    }
+    CHECK(least >= 1);
+    CHECK(least <= 1.01);
+    CHECK(most <= 16);
+    CHECK(most >= 15.99);
+    CHECK(std::abs(mean - 8.5) <= 4 * 15 / std::sqrt(12 * 20000.0));
 }
 
 TEST_CASE("initialiser: log_row gives row n of [N,D] log(n + 1), and empty parameters nothing") {

@@ -27,6 +27,15 @@ TEST_CASE("repeat: a head's number for all of its channels, and the sum of a hea
                           {.d_in = 3, .d_inner = 1, .heads = 3, .d_head = 17}, 2, 3, 0.1);
 }
 
+TEST_CASE("repeat: a head's share of d_inner") {
+    using share = fprnn::quotient_width<fprnn::d_inner, heads>;
+    const auto v = linear<"v">(in);
+    check_block_gradients(linear<"out", fprnn::d_in>(repeat<share>(tanh(sum_parts<share>(v))) * v), sizes, 2, 4, 0.1);
+    const auto text = explain(fprnn::layer(linear<"out", share>(in)));
+    INFO(text);
+    CHECK(text.find("d_inner / heads") != std::string::npos);
+}
+
 TEST_CASE("repeat: its values") {
     // W = 1: v of head 0 is x, and so is that of the others.
     const fprnn::layer summed(sum_parts<d_head>(linear<"v", channels>(in)));
