@@ -32,10 +32,10 @@ struct convolution_recurrence {
     FPRNN_BOTH static constexpr index scratch(const sizes&) { return 0; }
 
     FPRNN_BOTH static constexpr index parameters(const sizes& s) { return (K + 1) * s.channels; }
-    static std::vector<parameter_spec> declare(const sizes& s, const std::string& name) {
+    static std::vector<parameter_spec> declare(const sizes& s, const std::string& own) {
         const double most = 1 / std::sqrt(double(K));
         const initialiser start{initialiser::rule::uniform, -most, most};
-        return {{name, {K, s.channels}, start}, {name + ".bias", {s.channels}, start, false}};
+        return {{own, {K, s.channels}, start}, {own + ".bias", {s.channels}, start, false}};
     }
     template <class Team, class T>
     FPRNN_BOTH static void prepare(const sizes& s, const T* raw, T* p) {
