@@ -216,15 +216,15 @@ struct recurrence_node : detail::token_node<E...> {
     static constexpr dependence depends = joined<E...>;
 };
 
-/// Layer norm or RMS norm over the channels: "Name.weight", "Name.bias".
-template <class Function, auto Name, class E>
+/// Layer norm or RMS norm over the channels, or over those of each part as wide as Part: "Name.weight", "Name.bias", as wide as Weights.
+template <class Function, auto Name, class E, class Part = void, class Weights = Part>
 struct norm_node : node_tag {
     using width = typename E::width;
     using operands = type_list<E>;
     static constexpr dependence depends = E::depends;
 };
-/// e / max(‖e‖₂, ε) over the channels.
-template <class E>
+/// e / max(‖e‖₂, ε) over the channels, or over those of each part.
+template <class E, class Part = void>
 struct l2_normalise_node : node_tag {
     using width = typename E::width;
     using operands = type_list<E>;

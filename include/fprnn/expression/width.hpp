@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <string>
+#include <type_traits>
 
 namespace fprnn {
 
@@ -95,6 +96,21 @@ template <class Parts, class Whole>
 struct width_of_parts<Parts, quotient_width<Whole, Parts>> {
     using type = Whole;
 };
+}  // namespace detail
+namespace detail {
+template <class Part, class Width>
+inline constexpr bool is_quotient_of = false;
+template <class Whole, class Parts>
+inline constexpr bool is_quotient_of<quotient_width<Whole, Parts>, Whole> = true;
+/// Whether channels as wide as Width are parts as wide as Part, one behind the other.
+template <class Part, class Width>
+inline constexpr bool is_made_of = std::is_same_v<Part, Width> || is_quotient_of<Part, Width>;
+template <class Part, index K, class W>
+inline constexpr bool is_made_of<Part, times_width<K, W>> =
+    std::is_same_v<Part, times_width<K, W>> || is_quotient_of<Part, times_width<K, W>> || is_made_of<Part, W>;
+template <class Part, class A, class B>
+inline constexpr bool is_made_of<Part, product_width<A, B>> =
+    std::is_same_v<Part, product_width<A, B>> || is_quotient_of<Part, product_width<A, B>> || is_made_of<Part, B>;
 }  // namespace detail
 template <class... W>
 struct sum_width {

@@ -96,8 +96,9 @@ inline void declare_map(const node& n, const node_sizes& of, std::vector<paramet
     if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
 }
 inline void declare_norm(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
-    to.push_back({std::string(n.name) + ".weight", {of.width}, n.weight, false});
-    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
+    const index channels = n.parts_share ? n.part.of(of.size) : of.width;
+    to.push_back({std::string(n.name) + ".weight", {channels}, n.weight, false});
+    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {channels}, n.bias, false});
 }
 inline void declare_rates(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
     to.push_back({std::string(n.name) + ".omega", {of.size.d_state, of.width}, n.weight, false});
@@ -216,16 +217,27 @@ std::string norm_formula(std::span<const std::string> operands) {
     else
         return "norm(" + operands[0] + ")";
 }
-template <class Function, auto Name, class E>
-struct description<norm_node<Function, Name, E>> {
+/// A formula of each part as wide as Part.
+template <auto Formula, class Part>
+std::string formula_of_parts(std::span<const std::string> operands) {
+    return Formula(operands) + " of each " + form<Part>::make().text();
+}
+template <class Function, auto Name, class E, class Part, class Weights>
+struct description<norm_node<Function, Name, E, Part, Weights>> {
     static consteval node make() {
-        return {.what = kind::norm,
-                .name = Name.c_str(),
-                .weight = start::constant<1>::value,
-                .bias = start::constant<0>::value,
-                .has_bias = Function::has_bias,
-                .formula = &norm_formula<Function>,
-                .declare = &declare_norm};
+        node n{.what = kind::norm,
+               .name = Name.c_str(),
+               .weight = start::constant<1>::value,
+               .bias = start::constant<0>::value,
+               .has_bias = Function::has_bias,
+               .formula = &norm_formula<Function>,
+               .declare = &declare_norm};
+        if constexpr (!std::is_void_v<Part>) {
+            n.part = form<Part>::make();
+            n.parts_share = std::is_same_v<Weights, Part>;
+            n.formula = &formula_of_parts<norm_formula<Function>, Part>;
+        }
+        return n;
     }
 };
 template <class E, class Times>
@@ -242,9 +254,17 @@ struct description<sum_parts_node<E, Width>> {
     }
     static consteval node make() { return {.what = kind::sum_parts, .formula = &formula}; }
 };
-template <class E>
-struct description<l2_normalise_node<E>> {
-    static consteval node make() { return {.what = kind::l2_normalise}; }
+inline std::string l2_formula(std::span<const std::string> a) { return a[0] + " / |" + a[0] + "|"; }
+template <class E, class Part>
+struct description<l2_normalise_node<E, Part>> {
+    static consteval node make() {
+        node n{.what = kind::l2_normalise, .formula = &l2_formula};
+        if constexpr (!std::is_void_v<Part>) {
+            n.part = form<Part>::make();
+            n.formula = &formula_of_parts<l2_formula, Part>;
+        }
+        return n;
+    }
 };
 template <class M, class... Maps>
 struct description<prepared_node<mixer_node<M, Maps...>>> {

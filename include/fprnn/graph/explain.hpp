@@ -44,8 +44,8 @@ inline std::string equation(const view& g, slot s) {
         case kind::recurrence:
         case kind::norm: return named + n.formula(a);
         case kind::repeat:
-        case kind::sum_parts: return n.formula(a);
-        case kind::l2_normalise: return a[0] + " / |" + a[0] + "|";
+        case kind::sum_parts:
+        case kind::l2_normalise: return n.formula(a);
         case kind::mixer:
             return n.name + (n.rank > 0 ? ", R = " + std::to_string(n.rank) : std::string()) + ", of (" + listed(a) +
                    ")";

@@ -52,7 +52,7 @@ constexpr reduction reduce(const view& g, std::size_t k = 0) {
         return r;
     }
     const slot solved = g.solved(k);
-    if (g[solved].what == kind::norm) r.norm = solved;
+    if (g[solved].what == kind::norm && !g[solved].part.of) r.norm = solved;
     for (slot s = 0; s < g.size() && r.mix == nowhere; ++s)
         if (g[s].stage == k && is_compact_mix(g, s)) r.mix = s;
     if (r.mix == nowhere) {

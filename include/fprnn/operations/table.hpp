@@ -7,6 +7,7 @@
 #include <fprnn/operations/linear.hpp>
 #include <fprnn/operations/mixers.hpp>
 #include <fprnn/operations/norms.hpp>
+#include <fprnn/operations/norms_of_parts.hpp>
 #include <fprnn/operations/recurrence.hpp>
 #include <fprnn/operations/repeat.hpp>
 #include <fprnn/operations/scan.hpp>
@@ -56,6 +57,13 @@ struct operation_of<norm_node<Function, Name, E>, G, S, T, Backend>
 template <class E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<l2_normalise_node<E>, G, S, T, Backend> : std::type_identity<operations::l2_normalise<T, Backend>> {
 };
+template <class Function, auto Name, class E, class Part, class Weights, const graph::view& G, graph::slot S, class T,
+          class Backend>
+struct operation_of<norm_node<Function, Name, E, Part, Weights>, G, S, T, Backend>
+    : std::type_identity<operations::norm_of_parts<Function, T, Backend>> {};
+template <class E, class Part, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<l2_normalise_node<E, Part>, G, S, T, Backend>
+    : std::type_identity<operations::l2_normalise_parts<T, Backend>> {};
 template <class E, class Times, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<repeat_node<E, Times>, G, S, T, Backend>
     : std::type_identity<operations::repeat_or_sum<false, T, Backend>> {};
