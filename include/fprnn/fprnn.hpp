@@ -5,6 +5,7 @@
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/mixers/check_mixer.hpp>
 #include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/delta_product.hpp>
 #include <fprnn/models/fp_mamba2.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/lstm.hpp>

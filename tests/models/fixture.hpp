@@ -70,7 +70,7 @@ void check_fixture(Root expression, const fixture& fixed, double value_bound, do
     const bool is_double = std::is_same_v<T, double>;
     // In float until nothing but rounding changes; the adjoint, whose steps can go round in a few roundings, to eight.
     const chunked schedule{.tolerance = is_double ? 1e-14 : 1e-9, .ell_max = is_double ? 2000 : 300};
-    const dims size{.d_in = 4, .d_inner = 6, .d_state = 3, .heads = 2};
+    const dims size{.d_in = 4, .d_inner = 6, .d_state = 3, .heads = 2, .d_key = 2};
     layer l(expression, schedule, implicit{.tolerance = is_double ? 1e-14 : 5e-7, .ell_max = schedule.ell_max});
     auto theta = init<T>(l, size);
     const auto metadata = load_parameters(fixture::path(fixed.name + ".safetensors"), theta, precision::converted);
@@ -105,7 +105,7 @@ void check_fixture(Root expression, const fixture& fixed, double value_bound, do
 /// f itself: the iterates from y = 0, f evaluated at 0 and at what that gave, and the fixed point without the read-out.
 template <class Root>
 void check_iterates(Root, const fixture& fixed) {
-    const dims size{.d_in = 4, .d_inner = 6, .d_state = 3, .heads = 2};
+    const dims size{.d_in = 4, .d_inner = 6, .d_state = 3, .heads = 2, .d_key = 2};
     layer f(node_at<typename nodes_of<Root>::types, layer<Root>::nodes.stages[0].fixed_point>{});
     const safetensors_content file = fixture::read(fixed.name + ".safetensors");
     auto theta = init<double>(f, size);

@@ -13,13 +13,45 @@ constexpr fprnn::dims sizes{.d_in = 4, .d_inner = 6, .d_state = 3, .heads = 2};
 
 TEST_CASE("fp_mamba2: every gradient of the block is that of central differences") {
     check_block_gradients(fprnn::models::fp_mamba2(fprnn::householder<2>), sizes, 2, 6, 0.1, 0.3);
-    constexpr fp_mamba2_options options{.convolution = 3, .gate_outside = true};
+    constexpr fp_mamba2_options options{.convolution = 3, .gate_outside = true, .groups = 2};
     check_block_gradients(fprnn::models::fp_mamba2<options>(fprnn::kronecker), sizes, 2, 6, 0.1, 0.3);
 }
 TEST_CASE("mamba2: every gradient of the block is that of central differences, in one group and in two") {
     check_block_gradients(fprnn::models::mamba2(), {.d_in = 3, .d_inner = 8, .d_state = 2, .heads = 4}, 2, 9, 0.1);
     check_block_gradients(fprnn::models::mamba2<2, 2>(), {.d_in = 3, .d_inner = 8, .d_state = 2, .heads = 4}, 2, 19,
                           0.1);
+}
+
+TEST_CASE_TEMPLATE("fp_mamba2: with Q = I, nothing that sees y and one iteration it is mamba2 to rounding", T, float,
+                   double) {
+    using namespace fprnn::testing;
+    const fprnn::dims size{.d_in = 6, .d_inner = 12, .d_state = 5, .heads = 4};
+    constexpr fp_mamba2_options options{.convolution = 4, .normalise = false};
+    const fprnn::layer diagonal(fprnn::models::mamba2());
+    auto theta = fprnn::init<T>(diagonal, size, fprnn::seed{4});
+    shake(theta, 0.2);
+    const auto x = normal<T>({5, 11, 6}, 1), y_bar = normal<T>({5, 11, 6}, 2);
+    const auto plain = differentiate(diagonal, theta, x, y_bar);
+    for (const fprnn::index C : {fprnn::index{1}, fprnn::index{4}, fprnn::whole_sequence}) {
+        CAPTURE(C);
+        const fprnn::layer l(fprnn::models::fp_mamba2<options>(fprnn::householder<2>),
+                             fprnn::chunked{.length = C, .tolerance = 1e-3, .ell_max = 1});
+        auto same_theta = fprnn::init<T>(l, size);
+        for (const char* unseen : {"b_y", "c_y", "Q.u", "Q.alpha"})
+            for (T& w : same_theta[unseen]) w = 0;
+        for (T& w : same_theta["Q.alpha.bias"]) w = -800;  // σ is 0
+        for (const auto& p : theta.entries())
+            std::copy_n(theta.data() + p.offset, p.shape.count(), same_theta[p.name].data());
+        const auto got = differentiate(l, same_theta, x, y_bar);
+        CHECK(got.sol.iterations == std::vector<int>(5, 1));
+        const double rounding = 64 * static_cast<double>(std::numeric_limits<T>::epsilon());
+        CHECK(distance(got.sol.value, plain.sol.value) <= rounding * largest(plain.sol.value));
+        CHECK(distance(got.x_bar, plain.x_bar) <= rounding * largest(plain.x_bar));
+        for (const auto& p : theta.entries()) {
+            CAPTURE(p.name);
+            CHECK(distance(got.theta_bar[p.name], plain.theta_bar[p.name]) <= rounding * largest(plain.theta_bar));
+        }
+    }
 }
 
 TEST_CASE("fp_mamba2: tokens are solved in R numbers, for any number of states") {
