@@ -59,8 +59,8 @@ struct trained {
         records.emplace(theta, backend);
     }
     void gradient(index C, const fprnn::adjoint& adjoint) {
-        model.block.schedule = {.length = C, .tolerance = 1e-5, .ell_max = 500};
-        model.block.adjoint = adjoint;
+        model.block().schedule = {.length = C, .tolerance = 1e-5, .ell_max = 500};
+        model.block().adjoint = adjoint;
         records->clear();
         const auto logits = model(*records, std::as_const(in).view(), &how);
         records->gradient(fprnn::cross_entropy(*records, logits, std::as_const(out).view()));
@@ -92,7 +92,7 @@ void gradient(benchmark::State& state) {
 
     // Of one thread: what lies in a tile's scratch, and the iterates that are kept beside it.
     const fprnn::dims size{.d_in = 64, .d_inner = 64, .d_state = 16};
-    const fprnn::method method{.schedule = t.model.block.schedule, .adjoint = w.how};
+    const fprnn::method method{.schedule = t.model.block().schedule, .adjoint = w.how};
     const fprnn::engine::solving how(method);
     const fprnn::engine::tile_lengths all({}, t.tokens, fprnn::eigen::tile, 1, C, false);
     const auto measure = [&](fprnn::pass phase) {

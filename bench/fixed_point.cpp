@@ -35,7 +35,7 @@ struct trained {
     }
     tensor<float> solve(fprnn::chunked schedule, fprnn::view<const std::int32_t> tokens,
                         std::vector<fprnn::solution<float>>& how, fprnn::eigen backend) {
-        model.block.schedule = schedule;
+        model.block().schedule = schedule;
         return model.evaluate(theta, tokens, &how, backend);
     }
     static trained& instance() {

@@ -32,8 +32,8 @@ int main() {
     parity(tokens, targets, 0);
 
     auto exact = model;
-    exact.block.schedule.tolerance = 1e-13;
-    exact.block.adjoint = fp::implicit{.tolerance = 1e-13};
+    exact.block().schedule.tolerance = 1e-13;
+    exact.block().adjoint = fp::implicit{.tolerance = 1e-13};
     const auto start = exact.init<double>(fp::seed{0});
     fp::tape<double> tape(start);
     const auto gradient = tape.gradient(cross_entropy(tape, exact(tape, tokens), targets));

@@ -44,7 +44,7 @@ public:
     }
     std::shared_ptr<const blocks<Backend>> with(fp::chunked schedule) const override {
         auto other = std::make_shared<blocks_of>(model_);
-        other->model_.block.schedule = schedule;
+        other->model_.block().schedule = schedule;
         return other;
     }
     bool has_fixed_point() const override { return fp::layer<Block>::has_fixed_point; }

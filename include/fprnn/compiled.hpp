@@ -32,8 +32,8 @@
     instance struct engine::layer_on<T, eigen, T>;                                                                  \
     instance void graph::add_parameters<T>(const graph::view&, parameter_tree<T>&, const dims&, const std::string&, \
                                            seed);                                                                   \
-    instance parameter_tree<T> models::init<T>(const models::model_dims&, const graph::view&, const graph::view&,   \
-                                               seed);                                                               \
+    instance parameter_tree<T> models::init<T>(const models::model_dims&, std::span<const graph::view>,             \
+                                               const graph::view&, seed);                                           \
     instance struct engine::chunk_of_a_token<T, eigen>;                                                             \
     instance struct models::model_on<T, eigen, T>;                                                                  \
     instance index graph::parameter_offset<T>(const graph::view&, const parameter_tree<T>&, const dims&,            \

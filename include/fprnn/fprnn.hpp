@@ -4,12 +4,13 @@
 #include <fprnn/compiled.hpp>
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/mixers/check_mixer.hpp>
-#include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/delta_product.hpp>
+#include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_mamba2.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/models/swiglu.hpp>
 #include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>

@@ -1,9 +1,11 @@
 #include "fixed_point/tools.hpp"
 
+#include <fprnn/models/delta_product.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/models/swiglu.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/trainer.hpp>
 
@@ -19,7 +21,9 @@ using fprnn::index;
 using fprnn::tensor;
 using fprnn::models::model_dims;
 using fprnn::models::sequence_model;
+using fprnn::models::stack;
 using fprnn::testing::gradient_error;
+using fprnn::testing::same_bits;
 
 const chunked tight{.length = 1, .tolerance = 1e-13, .ell_max = 1000};
 
@@ -30,15 +34,28 @@ tensor<std::int32_t> numbers(index B, index T, std::uint64_t below, std::uint64_
     return t;
 }
 
+template <class F, class... Blocks>
+void each_block(sequence_model<Blocks...>& model, F&& f) {
+    [&]<std::size_t... i>(std::index_sequence<i...>) { (f(model.template block<i>()), ...); }
+    (std::index_sequence_for<Blocks...>());
+}
+
+template <class Block>
+void check_gradients(Block block, const model_dims& size, index B, index T);
 template <class Block>
 void check_gradients(Block block, index B, index T) {
-    sequence_model model(
-        block, model_dims{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .d_state = 3, .layers = 2}, tight,
-        implicit{.tolerance = 1e-13, .ell_max = 1000});
+    check_gradients(
+        block, model_dims{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .d_state = 3, .layers = 2}, B, T);
+}
+template <class Block>
+void check_gradients(Block block, const model_dims& size, index B, index T) {
+    sequence_model model(block, size, tight, implicit{.tolerance = 1e-13, .ell_max = 1000});
     auto theta = model.template init<double>(fprnn::seed{6});
     fprnn::testing::shake(theta, 0.1);
+    if (size.tied)  // differences of a norm of small numbers are poor
+        for (double& e : theta["embedding"]) e *= 20;
     const auto tokens = numbers(B, T, 3, 1);
-    auto targets = numbers(B, T, 4, 2);
+    auto targets = numbers(B, T, static_cast<std::uint64_t>(size.classes), 2);
     targets[1] = fprnn::ignored_target;
 
     bool solved = true;
@@ -59,7 +76,7 @@ void check_gradients(Block block, index B, index T) {
 
     for (const index C : {index{1}, index{2}, fprnn::whole_sequence}) {
         CAPTURE(C);
-        model.block.schedule.length = C;
+        each_block(model, [&](auto& b) { b.schedule.length = C; });
         fprnn::tape<double> tape(theta, fprnn::eigen{2});
         const auto logits = model(tape, tokens.view());
         const auto value = cross_entropy(tape, logits, targets.view());
@@ -80,6 +97,13 @@ TEST_CASE("sequence_model: the tape's gradient of every parameter is that of cen
 
 TEST_CASE("sequence_model: the tape's gradient of every parameter is that of central differences, FP-Mamba") {
     check_gradients(fprnn::models::fp_mamba<2>(), 2, 5);
+}
+
+TEST_CASE(
+    "sequence_model: the tape's gradient of every parameter, of a stack of different blocks with a tied embedding") {
+    using namespace fprnn::models;
+    const model_dims size{.vocabulary = 3, .classes = 3, .d_model = 4, .d_inner = 4, .d_state = 2, .tied = true};
+    check_gradients(stack(lstm(), swiglu<fprnn::fixed_width<5>>(), fp_rnn<1>()), size, 2, 4);
 }
 
 TEST_CASE("sequence_model: a block is one record of the tape, whatever the number of iterations") {
@@ -159,10 +183,20 @@ tensor<std::int32_t> columns(const tensor<std::int32_t>& tokens, index first, in
 /// Evaluates tokens in calls of these lengths, which follow each other, and compares with one call.
 template <class Block>
 void check_pieces(Block block, index C, const std::vector<index>& lengths) {
-    const sequence_model model(
-        block, model_dims{.vocabulary = 5, .classes = 6, .d_model = 8, .d_inner = 8, .d_state = 4, .layers = 2},
-        chunked{.length = C});
-    const auto theta = model.template init<float>(fprnn::seed{6});
+    const sequence_model model(block,
+                               model_dims{.vocabulary = 5,
+                                          .classes = 6,
+                                          .d_model = 8,
+                                          .d_inner = 8,
+                                          .d_state = 4,
+                                          .heads = 2,
+                                          .d_key = 4,
+                                          .layers = 2},
+                               chunked{.length = C});
+    auto theta = model.template init<float>(fprnn::seed{6});
+    for (const auto& p : theta.entries())  // FP-Mamba2 contracts where the norm in the loop makes little of y
+        if (p.name.ends_with("y_norm.weight"))
+            for (float& w : theta[p.name]) w = 0.3F;
     const index B = 19, T = std::accumulate(lengths.begin(), lengths.end(), index{0});
     const auto tokens = numbers(B, T, 5, 1);
     const auto once = model.evaluate(theta, tokens.view());
@@ -188,6 +222,10 @@ TEST_CASE("sequence_model: calls that hand on their carry give the bits of one c
             check_pieces(fprnn::models::fp_mamba<2>(), 1, lengths);
             check_pieces(fprnn::models::mamba(), 1, lengths);
             check_pieces(fprnn::models::lstm(), 1, lengths);
+            check_pieces(fprnn::models::fp_mamba2(fprnn::householder<2>), 1, lengths);
+            check_pieces(fprnn::models::published_mamba(), 1, lengths);
+            check_pieces(stack(fprnn::models::mamba2(), fprnn::models::swiglu(), fprnn::models::gated_deltanet()), 1,
+                         lengths);
         }
     }
     SUBCASE("longer chunks, cut between them") {
@@ -215,7 +253,7 @@ TEST_CASE("sequence_model: a carry of other layers or sequences is refused, and 
     const auto width = std::to_string(before.blocks[0].shape()[1]);
     CHECK_THROWS_WITH_AS(
         (void)model.evaluate(theta, numbers(3, 1, 3, 2).view(), carry),
-        ("sequence_model: carry must be of [3," + width + "] in each block, got [2," + width + "]").c_str(),
+        ("sequence_model: carry must be of [3," + width + "] in block 0, got [2," + width + "]").c_str(),
         fprnn::argument_error);
     CHECK(fprnn::testing::same_bits(model.evaluate(theta, next.view(), carry), expected));
     carry.blocks.pop_back();
@@ -226,7 +264,7 @@ TEST_CASE("sequence_model: a carry of other layers or sequences is refused, and 
                          carry);  // of no sequence, which is not the beginning
     CHECK_THROWS_WITH_AS(
         (void)model.evaluate(theta, next.view(), carry),
-        ("sequence_model: carry must be of [2," + width + "] in each block, got [0," + width + "]").c_str(),
+        ("sequence_model: carry must be of [2," + width + "] in block 0, got [0," + width + "]").c_str(),
         fprnn::argument_error);
 }
 
@@ -241,6 +279,72 @@ TEST_CASE("sequence_model: parameters are named by layer, and sizes below one ar
     CHECK(fprnn::testing::distance(theta["blocks.0.x"], theta["blocks.1.x"]) > 0.01);  // each layer has its own start
     CHECK_THROWS_WITH_AS(sequence_model(fprnn::models::mamba(), model_dims{.vocabulary = 3, .classes = 4, .layers = 0}),
                          "model_dims: layers must be at least 1, got 0", fprnn::argument_error);
+}
+
+TEST_CASE(
+    "sequence_model: a stack stands there several times, its blocks by turns, and a carry is that of its blocks") {
+    const model_dims size{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .layers = 2};
+    sequence_model model(stack(fprnn::models::mamba(), fprnn::models::lstm(), fprnn::models::swiglu()), size);
+    const auto theta = model.init<double>(fprnn::seed{0});
+    for (const char* name : {"blocks.0.ssm.omega", "blocks.1.f.bias", "blocks.2.down", "blocks.3.ssm.omega",
+                             "blocks.4.f.bias", "blocks.5.down"})
+        CHECK(theta.contains(name));
+    CHECK_FALSE(theta.contains("blocks.6.norm.weight"));
+    CHECK(theta["blocks.5.up"].shape() == fprnn::shape{12, 4});
+
+    // By hand: the blocks' layers one after the other.
+    const auto tokens = numbers(2, 5, 3, 1);
+    fprnn::models::model_carry<double> carry;
+    std::vector<fprnn::solution<double>> how;
+    const auto logits = model.evaluate(theta, tokens.view(), carry, &how);
+    REQUIRE(how.size() == 6);
+    REQUIRE(carry.blocks.size() == 6);
+    tensor<double> x({2, 5, 4});
+    for (index i = 0; i < tokens.size(); ++i)
+        std::copy_n(&theta["embedding"].data()[4 * tokens[i]], 4, x.data() + 4 * i);
+    const auto apply = [&](const auto& block, std::size_t i) {
+        const auto name = fprnn::models::prefix_of_block(i);
+        const auto* own = theta.data() + block.parameter_offset(theta, model.block_dims(), name);
+        fprnn::default_backend backend;
+        x = block.template run<double>(model.block_dims(), own, x.view(), {}, backend, nullptr).value;
+    };
+    for (const std::size_t i : {0U, 3U}) {
+        apply(model.block<0>(), i);
+        apply(model.block<1>(), i + 1);
+        apply(model.block<2>(), i + 2);
+    }
+    fprnn::default_backend backend;
+    const auto* head = theta.data() + model.head.parameter_offset(theta, model.head_dims(), "head.");
+    CHECK(same_bits(logits, model.head.run<double>(model.head_dims(), head, x.view(), {}, backend, nullptr).value));
+
+    // A carry of another model is refused, and stays what it was.
+    const sequence_model other(stack(fprnn::models::lstm(), fprnn::models::mamba(), fprnn::models::swiglu()), size);
+    const auto before = carry;
+    const auto of_other = other.init<double>(fprnn::seed{0});
+    const auto width = std::to_string(carry.blocks[0].shape()[1]),
+               expected = std::to_string(carry.blocks[1].shape()[1]);
+    CHECK_THROWS_WITH_AS(
+        (void)other.evaluate(of_other, tokens.view(), carry),
+        ("sequence_model: carry must be of [2," + expected + "] in block 0, got [2," + width + "]").c_str(),
+        fprnn::argument_error);
+    for (std::size_t i = 0; i < 6; ++i) CHECK(same_bits(carry.blocks[i], before.blocks[i]));
+}
+
+TEST_CASE("sequence_model: with a tied embedding the logits are products with the embedding's rows") {
+    const model_dims size{.vocabulary = 5, .classes = 5, .d_model = 4, .d_inner = 6, .tied = true};
+    const sequence_model model(fprnn::models::mamba(), size);
+    const auto theta = model.init<double>(fprnn::seed{0});
+    CHECK_FALSE(theta.contains("head.logits"));
+    CHECK(theta.contains("head.norm.weight"));
+    CHECK(fprnn::testing::largest(theta["embedding"]) < 0.1);  // deviation 0.02
+    const auto tokens = numbers(19, 7, 5, 1);
+    fprnn::tape<double> tape(theta);
+    const auto logits = model(tape, tokens.view());
+    CHECK(same_bits(tape.value(logits), model.evaluate(theta, tokens.view())));
+    CHECK_THROWS_WITH_AS(
+        sequence_model(fprnn::models::mamba(), model_dims{.vocabulary = 5, .classes = 4, .tied = true}),
+        "model_dims: classes must be those of the vocabulary, 5, where the embedding is tied, got 4",
+        fprnn::argument_error);
 }
 
 TEST_CASE("sequence_model: in a ragged batch, a sequence has the logits and the gradient that it has alone") {

@@ -2,6 +2,7 @@
 
 #include <fprnn/ops/cross_entropy.hpp>
 #include <fprnn/ops/embedding.hpp>
+#include <fprnn/ops/linear.hpp>
 #include <fprnn/tape/tape.hpp>
 
 #include <cstdint>
@@ -53,6 +54,26 @@ variable embedding(tape<T, Backend, X>& t, const std::string& table, view<const 
     return t.record(std::move(y), [&kept](tape<T, Backend, X>& tp, variable self) {
         detail::embedding_back({kept.tokens.data(), kept.extents}, std::as_const(tp.bar(self)).view(),
                                view<T>(tp.parameter_bar_data() + kept.offset, kept.rows), tp.backend());
+    });
+}
+
+/// W x of each token, W [n,k] the parameter of that name.
+template <class T, backend_for<T> Backend>
+variable linear(tape<T, Backend, T>& t, const std::string& W, variable x) {
+    const view<const T> weights = t.parameters()[W];
+    const shape of = t.value(x).shape();
+    detail::require_linear("linear", of, weights.shape());
+    const index rows = of[0] * of[1], k = of[2], n = weights.shape()[0];
+    const index offset = weights.data() - t.parameters().data();
+    auto y = t.make({of[0], of[1], n});
+    detail::multiply_rows<T>({t.value(x).data(), rows, k, k}, {t.parameters_there()(weights).data(), n, k, k},
+                             {y.data(), rows, n, n}, true, t.backend());
+    return t.record(std::move(y), [=](tape<T, Backend, T>& tp, variable self) {
+        const T* here = tp.parameters_there()(view<const T>(tp.parameters().data() + offset, {n, k})).data();
+        auto& x_bar = tp.bar(x);
+        detail::multiply_rows_back<T>({tp.value(x).data(), rows, k, k}, {here, n, k, k},
+                                      {std::as_const(tp.bar(self)).data(), rows, n, n}, {x_bar.data(), rows, k, k},
+                                      {tp.parameter_bar_data() + offset, n, k, k}, tp.backend());
     });
 }
 

@@ -4,9 +4,12 @@
 #include <fprnn/models/recorded.hpp>
 #include <fprnn/tape/parameters_on.hpp>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -20,7 +23,12 @@ struct model_dims {
     index d_model = 64;
     index d_inner = 64;
     index d_state = 16;
-    int layers = 1;
+    index heads = 1;
+    index d_head = 16;
+    index d_key = 16;
+    int layers = 1;  ///< how often the block, or the stack of blocks, stands there
+    /// The logits are those of the embedding's own rows: the head has no map, and the embedding starts with deviation 0.02.
+    bool tied = false;
 
     void validate() const {
         const auto positive = [](const char* name, index value) {
@@ -32,15 +40,56 @@ struct model_dims {
         positive("d_model", d_model);
         positive("d_inner", d_inner);
         positive("d_state", d_state);
+        positive("heads", heads);
+        positive("d_head", d_head);
+        positive("d_key", d_key);
         positive("layers", layers);
+        require(!tied || classes == vocabulary, "model_dims", [&] {
+            return "classes must be those of the vocabulary, " + std::to_string(vocabulary) +
+                   ", where the embedding is tied, got " + std::to_string(classes);
+        });
     }
-    dims of_block() const { return {.d_in = d_model, .d_inner = d_inner, .d_state = d_state, .d_out = d_model}; }
+    dims of_block() const {
+        return {.d_in = d_model,
+                .d_inner = d_inner,
+                .d_state = d_state,
+                .d_out = d_model,
+                .heads = heads,
+                .d_head = d_head,
+                .d_key = d_key};
+    }
+    /// Blocks of a model whose stack has so many.
+    std::size_t blocks_of(std::size_t stack) const { return static_cast<std::size_t>(layers) * stack; }
     dims of_head() const { return {.d_in = d_model, .d_inner = d_model, .d_out = classes}; }
 };
 
-/// A final norm and the map to logits.
-inline auto head_expression() { return linear<"logits", d_out>(rms_norm<"norm">(symbols::in)); }
+/// A final norm, and the map to logits.
+inline auto final_norm() { return rms_norm<"norm">(symbols::in); }
+inline auto head_expression() { return linear<"logits", d_out>(final_norm()); }
 using head_layer = layer<decltype(head_expression())>;
+using final_norm_layer = layer<decltype(final_norm())>;
+
+}  // namespace fprnn::models
+
+namespace fprnn::detail {
+template <class Block>
+inline constexpr bool keeps_width = true;  // of what is no expression the layer says so
+template <expression Block>
+inline constexpr bool keeps_width<Block> =
+    std::is_same_v<typename Block::width, d_in> || std::is_same_v<typename Block::width, d_out>;  // d_model, too
+}  // namespace fprnn::detail
+
+namespace fprnn::models {
+
+/// Blocks one behind the other, each with parameters of its own: stack(fp_mamba<4>(), transformer()).
+template <class... Blocks>
+struct stack_of {};
+template <class... Blocks>
+constexpr auto stack(Blocks...) {
+    static_assert(sizeof...(Blocks) >= 1, "stack(blocks...): there must be at least 1 block");
+    static_assert((expression<Blocks> && ...), "stack(blocks...): a block is an expression, such as fp_mamba<4>()");
+    return stack_of<Blocks...>{};
+}
 
 /// Where an evaluation ended, so that another goes on from there; made empty, the beginning.
 template <class T, class Tensor = tensor<T>>
@@ -61,12 +110,14 @@ inline tensor<std::int32_t> tokens_within(view<const std::int32_t> tokens, lengt
 
 inline std::string prefix_of_block(std::size_t i) { return "blocks." + std::to_string(i) + "."; }
 template <class T>
-parameter_tree<T> init(const model_dims& size, const graph::view& block, const graph::view& head, seed s) {
+parameter_tree<T> init(const model_dims& size, std::span<const graph::view> blocks, const graph::view& head, seed s) {
     parameter_tree<T> theta;
-    // Embeddings start with deviation 1, so that a token outweighs what a block adds at first.
-    theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, 1.0}, false}, s);
-    for (std::size_t i = 0; i < static_cast<std::size_t>(size.layers); ++i)
-        graph::add_parameters(block, theta, size.of_block(), prefix_of_block(i), s);
+    // Embeddings start with deviation 1, so that a token outweighs what a block adds at first; rows that are the head's, too, as small
+    // as those of a map.
+    const double deviation = size.tied ? 0.02 : 1.0;
+    theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, deviation}, false}, s);
+    for (std::size_t i = 0; i < size.blocks_of(blocks.size()); ++i)
+        graph::add_parameters(blocks[i % blocks.size()], theta, size.of_block(), prefix_of_block(i), s);
     graph::add_parameters(head, theta, size.of_head(), "head.", s);
     return theta;
 }
@@ -80,14 +131,20 @@ struct model_on {
     using solutions = std::vector<solution<T, array, carry_array>>;
 
     const model_dims& size;
-    layer_on block, head;
+    std::span<const layer_on> stack;  ///< which stands there `layers` times
+    layer_on head;
 
     variable record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n, solutions* how) const;
     array evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, lengths n,
                    model_carry<T, carry_array>& carry, solutions* how, Backend& backend) const;
 
 private:
-    std::size_t layers() const { return static_cast<std::size_t>(size.layers); }
+    std::size_t blocks() const { return size.blocks_of(stack.size()); }
+    const layer_on& block(std::size_t i) const { return stack[i % stack.size()]; }
+    /// Errors: a carry of another model, or of other sequences.
+    void require_carry(const model_carry<T, carry_array>& carry, index sequences, Backend& backend) const;
+    static array embed(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, Backend& backend);
+    array logits(const parameters_on<T, Backend>& there, array x, Backend& backend) const;
     static carry_array copy_of(Backend& backend, const carry_array& x) {
         carry_array y;
         backend.assign(y, x.shape());
@@ -99,12 +156,58 @@ private:
 template <class T, class Backend, class X>
 variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n,
                                             solutions* how) const {
-    if (how) how->resize(layers());
+    if (how) how->resize(blocks());
     const auto own = tokens_within(tokens, n);
     variable x = embedding(t, "embedding", own.empty() ? tokens : own.view());
-    for (std::size_t i = 0; i < layers(); ++i)
-        x = block.record_on(t, size.of_block(), prefix_of_block(i), x, n, how ? &(*how)[i] : nullptr);
-    return head.record_on(t, size.of_head(), "head.", x, n, nullptr);
+    for (std::size_t i = 0; i < blocks(); ++i)
+        x = block(i).record_on(t, size.of_block(), prefix_of_block(i), x, n, how ? &(*how)[i] : nullptr);
+    x = head.record_on(t, size.of_head(), "head.", x, n, nullptr);
+    if constexpr (std::is_same_v<X, T>)
+        if (size.tied) return linear(t, "embedding", x);
+    return x;
+}
+
+template <class T, class Backend, class X>
+void model_on<T, Backend, X>::require_carry(const model_carry<T, carry_array>& carry, index sequences,
+                                            Backend& backend) const {
+    const std::size_t carried = carry.blocks.size();
+    require(carried == 0 || carried == blocks(), "sequence_model", [&] {
+        return "carry must be empty or of " + std::to_string(blocks()) + " blocks, got " + std::to_string(carried);
+    });
+    for (std::size_t i = 0; i < carried; ++i) {  // here, because a layer takes one without numbers for none
+        const auto& c = carry.blocks[i];
+        detail::require_here(backend, "sequence_model", detail::named{"carry", c});
+        const shape expected{sequences, graph::carry_width(block(i).what.nodes, size.of_block())};
+        require(c.shape() == expected, "sequence_model", [&] {
+            return "carry must be of " + expected.to_string() + " in block " + std::to_string(i) + ", got " +
+                   c.shape().to_string();
+        });
+    }
+}
+template <class T, class Backend, class X>
+array_of<X, Backend> model_on<T, Backend, X>::embed(const parameters_on<T, Backend>& there,
+                                                    view<const std::int32_t> tokens, Backend& backend) {
+    const view<const T> table = there.tree()["embedding"];
+    array x;
+    backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
+    detail::embedding(there(table), tokens, x.view(), backend);
+    return x;
+}
+/// Of what the head gives: itself, or, where the embedding is tied, its products with the embedding's rows.
+template <class T, class Backend, class X>
+array_of<X, Backend> model_on<T, Backend, X>::logits(const parameters_on<T, Backend>& there, array x,
+                                                     Backend& backend) const {
+    if constexpr (std::is_same_v<X, T>) {
+        if (!size.tied) return x;
+        const index rows = x.shape()[0] * x.shape()[1], k = size.d_model, V = size.vocabulary;
+        array y;
+        backend.assign(y, {x.shape()[0], x.shape()[1], V});
+        detail::multiply_rows<T>({std::as_const(x).data(), rows, k, k},
+                                 {there(there.tree()["embedding"]).data(), V, k, k}, {y.data(), rows, V, V}, true,
+                                 backend);
+        return y;
+    }
+    return x;
 }
 
 template <class T, class Backend, class X>
@@ -112,48 +215,41 @@ array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Ba
                                                        view<const std::int32_t> tokens, lengths n,
                                                        model_carry<T, carry_array>& carry, solutions* how,
                                                        Backend& backend) const {
-    const parameter_tree<T>& theta = there.tree();
     there.require_here("sequence_model", backend);
-    for (const auto& c : carry.blocks) detail::require_here(backend, "sequence_model", detail::named{"carry", c});
-    const std::size_t carried = carry.blocks.size();
-    require(carried == 0 || carried == layers(), "sequence_model", [&] {
-        return "carry must be empty or of " + std::to_string(layers()) + " blocks, got " + std::to_string(carried);
-    });
-    if (how) how->resize(layers());
-    const view<const T> table = theta["embedding"];
     detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
+    require_carry(carry, tokens.shape()[0], backend);
+    if (how) how->resize(blocks());
     const auto own = tokens_within(tokens, n);
-    if (!own.empty()) tokens = own.view();
-    array x;
-    backend.assign(x, {tokens.shape()[0], tokens.shape()[1], table.shape().back()});
-    detail::embedding(there(table), tokens, x.view(), backend);
-    const shape expected{x.shape()[0], graph::carry_width(block.what.nodes, size.of_block())};
-    for (const auto& c : carry.blocks)  // here, because the layer takes one without numbers for none
-        require(c.shape() == expected, "sequence_model", [&] {
-            return "carry must be of " + expected.to_string() + " in each block, got " + c.shape().to_string();
-        });
+    array x = embed(there, own.empty() ? tokens : own.view(), backend);
     const auto run = [&](const layer_on& l, const dims& d, const std::string& name, view<const T> from) {
-        const index offset = graph::parameter_offset(l.what.nodes, theta, d, name);
+        const index offset = graph::parameter_offset(l.what.nodes, there.tree(), d, name);
         typename layer_on::solution result;
         l.run(d, there.data() + offset, std::as_const(x).view(), from, backend, nullptr, result, n);
         return result;
     };
     model_carry<T, carry_array> next;
-    for (std::size_t i = 0; i < layers(); ++i) {
-        const view<const T> from = carried ? std::as_const(carry.blocks[i]).view() : view<const T>{};
-        auto y = run(block, size.of_block(), prefix_of_block(i), from);
+    for (std::size_t i = 0; i < blocks(); ++i) {
+        const view<const T> from = carry.blocks.empty() ? view<const T>{} : std::as_const(carry.blocks[i]).view();
+        auto y = run(block(i), size.of_block(), prefix_of_block(i), from);
         x = std::move(y.value);
         next.blocks.push_back(how ? copy_of(backend, y.carry) : std::move(y.carry));
         if (how) (*how)[i] = std::move(y);
     }
-    auto logits = run(head, size.of_head(), "head.", {}).value;
+    auto y = logits(there, run(head, size.of_head(), "head.", {}).value, backend);
     carry = std::move(next);
-    return logits;
+    return y;
 }
 
-/// Embedding, `layers` equal blocks, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
-template <class Block>
+/// Embedding, `layers` times a block or a stack of different ones, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
+///
+///     sequence_model model(fp_mamba<4>(), {.vocabulary = V, .classes = V, .layers = 2});
+///     sequence_model other(stack(fp_mamba<4>(), lstm()), {.vocabulary = V, .classes = V});
+///     other.block<1>().schedule.length = 1;
+template <class... Blocks>
 class sequence_model {
+    static_assert((detail::keeps_width<Blocks> && ...),
+                  "sequence_model: a block has as many channels as its input, d_in: in + linear<\"out\", d_in>(...)");
+
 public:
     /// An argument that converts instead of deducing.
     template <class A>
@@ -161,18 +257,30 @@ public:
     template <class T, class Backend, class X = T>
     using solutions = std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>>;
 
-    layer<Block> block;
     head_layer head{head_expression()};
     model_dims size;
 
-    sequence_model(Block expression, model_dims sizes, chunked schedule = {}, adjoint a = implicit{})
-        : block(expression, schedule, a), size(sizes) {
+    sequence_model(Blocks... expressions, model_dims sizes, chunked schedule = {}, adjoint a = implicit{})
+        : size(sizes), blocks_(layer<Blocks>(expressions, schedule, a)...) {
         size.validate();
+    }
+    sequence_model(stack_of<Blocks...>, model_dims sizes, chunked schedule = {}, adjoint a = implicit{})
+        : sequence_model(Blocks{}..., sizes, schedule, a) {}
+
+    /// Block i of the stack: its schedule, solver, stop and adjoint may be changed.
+    template <std::size_t i = 0>
+    auto& block() {
+        return std::get<i>(blocks_);
+    }
+    template <std::size_t i = 0>
+    const auto& block() const {
+        return std::get<i>(blocks_);
     }
 
     template <class T>
     parameter_tree<T> init(seed s) const {
-        return models::init<T>(size, block.nodes, head.nodes, s);
+        static constexpr std::array<graph::view, sizeof...(Blocks)> stack{layer<Blocks>::nodes...};
+        return models::init<T>(size, stack, size.tied ? final_norm_layer::nodes : head_layer::nodes, s);
     }
 
     /// Logits [B,T,classes] on the tape. `how`, when given, receives the convergence of every block.
@@ -186,8 +294,8 @@ public:
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, view<const std::int32_t> tokens, fprnn::lengths n,
                         same<solutions<T, Backend, X>>* how = nullptr) const {
-        return model_on<T, Backend, X>{size, block.template on<T, Backend, X>(), head.template on<T, Backend, X>()}
-            .record_on(t, tokens, n, how);
+        const auto stack = stack_on<T, Backend, X>();
+        return model_on<T, Backend, X>{size, stack, head_on<T, Backend, X>()}.record_on(t, tokens, n, how);
     }
 
     /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored as X, and so are the logits.
@@ -240,9 +348,9 @@ public:
     const {
         static_assert(may_store<X, T, Backend>(),
                       "sequence_model: the backend does not store sequences as sequences_as says");
-        return model_on<T, Backend, X>{size, block.template on<T, Backend, X, false>(),
-                                       head.template on<T, Backend, X, false>()}
-            .evaluate(there, tokens, n, carry, how, backend);
+        const auto stack = stack_on<T, Backend, X, false>();
+        return model_on<T, Backend, X>{size, stack, head_on<T, Backend, X, false>()}.evaluate(there, tokens, n, carry,
+                                                                                              how, backend);
     }
 
     dims block_dims() const { return size.of_block(); }
@@ -250,6 +358,26 @@ public:
 
 private:
     static constexpr std::span<const index> all_tokens{};
+
+    template <class T, class Backend, class X, bool Adjoint = true>
+    auto stack_on() const {
+        return std::apply(
+            [](const auto&... block) { return std::array{block.template on<T, Backend, X, Adjoint>()...}; }, blocks_);
+    }
+    template <class T, class Backend, class X, bool Adjoint = true>
+    auto head_on() const {
+        require(!size.tied || std::is_same_v<X, T>, "sequence_model",
+                [] { return "a tied embedding needs sequences that are stored as numbers of the parameters' type"; });
+        return size.tied ? final_norm_.template on<T, Backend, X, Adjoint>()
+                         : head.template on<T, Backend, X, Adjoint>();
+    }
+
+    final_norm_layer final_norm_{final_norm()};
+    std::tuple<layer<Blocks>...> blocks_;
 };
+template <class Block>
+sequence_model(Block, model_dims, chunked = {}, adjoint = implicit{}) -> sequence_model<Block>;
+template <class... Blocks>
+sequence_model(stack_of<Blocks...>, model_dims, chunked = {}, adjoint = implicit{}) -> sequence_model<Blocks...>;
 
 }  // namespace fprnn::models

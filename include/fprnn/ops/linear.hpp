@@ -46,6 +46,21 @@ void for_each_tile(Backend& backend, index rows, matrix<const T> from, matrix<T>
     }
 }
 
+/// y = x Wᵀ of rows that lie where the backend works with them, and x̄ += ȳ W, W̄ += ȳᵀx, of which either may be left out.
+template <class T, class Backend>
+void multiply_rows(matrix<const T> x, matrix<const T> W, matrix<T> y, bool overwrite, Backend& backend) {
+    for_each_tile<T>(backend, x.rows, x, y, [&](auto to, auto from) { backend.multiply(to, from, W, overwrite); });
+}
+template <class T, class Backend>
+void multiply_rows_back(matrix<const T> x, matrix<const T> W, matrix<const T> y_bar, matrix<T> x_bar, matrix<T> W_bar,
+                        Backend& backend) {
+    const weights_part<T> all{W_bar, x};
+    if (x_bar.data)
+        for_each_tile<T>(backend, y_bar.rows, y_bar, x_bar,
+                         [&](auto to, auto from) { backend.multiply_back(to, from, W, false); });
+    if (W_bar.data) backend.multiply_weights(y_bar, weights_parts<T>(&all, 1));
+}
+
 }  // namespace detail
 
 /// A linear map of every token: y_t = W x_t + b.
@@ -60,9 +75,7 @@ array_of<element<A>, Backend> linear(const A& x, reads<A> W, reads<A> b = {}, Ba
     auto y = detail::make_array<T>(backend, {x.shape()[0], x.shape()[1], n});
     if (y.empty()) return y;
     if (b.data()) detail::each_row<T>(backend, rows, body::copy<T>{n, {b.data(), 0}, {y.data(), n}});
-    detail::for_each_tile<T>(backend, rows, {x.data(), rows, k, k}, {y.data(), rows, n, n},
-                             [&backend, w = matrix<const T>{W.data(), n, k, k}, overwrite = !b.data()](
-                                 auto to, auto from) { backend.multiply(to, from, w, overwrite); });
+    detail::multiply_rows<T>({x.data(), rows, k, k}, {W.data(), n, k, k}, {y.data(), rows, n, n}, !b.data(), backend);
     return y;
 }
 
@@ -90,17 +103,12 @@ void linear_back(const A& x, reads<A> W, reads<A> y_bar, writes<A> x_bar, writes
                          detail::named{"y_bar", y_bar}, detail::named{"x_bar", x_bar}, detail::named{"W_bar", W_bar},
                          detail::named{"b_bar", b_bar});
     if (y_bar.empty()) return;
-    const matrix<const T> bar{y_bar.data(), rows, n, n};
-    const matrix<T> to_x{x_bar.data(), rows, k, k};
-    const matrix<const T> weights{W.data(), n, k, k};
-    const weights_part<T> all{{W_bar.data(), n, k, k}, {x.data(), rows, k, k}};
+    const matrix<const T> from{x.data(), rows, k, k}, weights{W.data(), n, k, k}, bar{y_bar.data(), rows, n, n};
+    const matrix<T> to_x{x_bar.data(), rows, k, k}, to_weights{W_bar.data(), n, k, k};
     typename Backend::template row_sums<T> sums(backend, rows, n, b_bar.data());
     const body::add_rows<T> add_rows{n, {y_bar.data(), n}, sums.into};
     backend.at_once([&] {
-        if (!x_bar.empty())
-            detail::for_each_tile<T>(backend, bar.rows, bar, to_x,
-                                     [&](auto to, auto from) { backend.multiply_back(to, from, weights, false); });
-        if (!W_bar.empty()) backend.multiply_weights(bar, weights_parts<T>(&all, 1));
+        detail::multiply_rows_back<T>(from, weights, bar, to_x, to_weights, backend);
         if (!b_bar.empty()) backend.template rows<T>(bar.rows, add_rows);
         sums.finish();
     });
