@@ -40,6 +40,16 @@ blocks_on<device> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::a
     return make_mixed(a, schedule, adjoint);
 }
 
+// The options refuse these two with --device cuda.
+template <>
+blocks_on<device> make_fp_mamba2(const architecture&, fp::chunked, fp::adjoint) {
+    return nullptr;
+}
+template <>
+blocks_on<device> make_delta_product(const architecture&, fp::chunked, fp::adjoint) {
+    return nullptr;
+}
+
 template <>
 blocks_on<device> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
     return make<device>(fp::models::mamba(), a, schedule, adjoint);

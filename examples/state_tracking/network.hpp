@@ -19,10 +19,10 @@ namespace fp = fprnn;
 /// What names a network. The mixer, the number of reflections and their scale are template arguments of a block, so the values
 /// that can be asked for are those that are compiled.
 struct architecture {
-    enum class block { fp_mamba, fp_rnn, mamba, lstm };
+    enum class block { fp_mamba, fp_mamba2, fp_rnn, mamba, delta_product, lstm };
     enum class mixing { householder, dplr, kronecker, block_diagonal };
 
-    static constexpr int dplr_directions = 4, width_of_blocks = 8;
+    static constexpr int dplr_directions = 4, width_of_blocks = 8, delta_steps = 4;
 
     block kind = block::fp_mamba;
     mixing mixer = mixing::householder;

@@ -128,8 +128,10 @@ constexpr std::size_t help_columns = 80, name_columns = 26, text_columns = help_
 std::string help_text(const std::string& text) { return fp::wrapped(text, text_columns); }
 
 constexpr std::pair<const char*, architecture::block> models[] = {{"fp-mamba", architecture::block::fp_mamba},
+                                                                  {"fp-mamba2", architecture::block::fp_mamba2},
                                                                   {"fp-rnn", architecture::block::fp_rnn},
                                                                   {"mamba", architecture::block::mamba},
+                                                                  {"delta-product", architecture::block::delta_product},
                                                                   {"lstm", architecture::block::lstm}};
 constexpr std::pair<const char*, architecture::mixing> mixers[] = {
     {"householder", architecture::mixing::householder},
@@ -197,6 +199,8 @@ void check_together(const options& o) {
     } catch (const fp::argument_error& e) {
         throw fp::argument_error(std::string("--group: ") + e.what());
     }
+    const bool is_fp_mamba2 = o.model.kind == architecture::block::fp_mamba2;
+    const bool has_heads = is_fp_mamba2 || o.model.kind == architecture::block::delta_product;
     const bool mixes = o.model.kind == architecture::block::fp_mamba || o.model.kind == architecture::block::fp_rnn;
     const fp::index D = o.model.size.d_inner;
     const auto is = [&](architecture::mixing mixer) { return mixes && o.model.mixer == mixer; };
@@ -211,6 +215,15 @@ void check_together(const options& o) {
                std::to_string(D));
     if (!mixes && o.given.contains("--mixer"))
         refuse("--mixer", "to stand with --model fp-mamba or fp-rnn", "--model " + o.model_name);
+    if (is_fp_mamba2 && (o.model.reflections == 2 || o.model.reflections == 8 || o.model.reflection_scale == 2))
+        refuse("--model", "fp-mamba2 with 1 or 4 reflections of scale 1",
+               std::to_string(o.model.reflections) + " of scale " + std::to_string(o.model.reflection_scale));
+    if (has_heads && D % o.model.size.heads != 0)
+        refuse("--heads", "a divisor of --d-inner = " + std::to_string(D), std::to_string(o.model.size.heads));
+    if (!has_heads && o.given.contains("--heads"))
+        refuse("--heads", "to stand with --model fp-mamba2 or delta-product", "--model " + o.model_name);
+    if (has_heads && o.machine.cuda)
+        refuse("--model", "fp-mamba, fp-rnn, mamba or lstm with --device cuda", o.model_name);
     if (o.model.mixer != architecture::mixing::householder) {
         for (const char* option : {"--reflections", "--reflection-scale"})
             if (o.given.contains(option))
@@ -233,8 +246,10 @@ void check_together(const options& o) {
 const char* name_of(architecture::block kind) {
     switch (kind) {
         case architecture::block::fp_mamba: return "FP-Mamba";
+        case architecture::block::fp_mamba2: return "FP-Mamba2";
         case architecture::block::fp_rnn: return "FP-RNN";
         case architecture::block::mamba: return "Mamba";
+        case architecture::block::delta_product: return "DeltaProduct";
         case architecture::block::lstm: return "LSTM";
     }
     return "";
@@ -275,7 +290,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     auto& size = o.model.size;
     add("--group", "GROUP", "S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5", default_group,
         into(o.group, as_text));
-    add("--model", "MODEL", "fp-mamba, fp-rnn, mamba or lstm", "fp-mamba",
+    add("--model", "MODEL", "fp-mamba, fp-mamba2, fp-rnn, mamba, delta-product (4 keys a token) or lstm", "fp-mamba",
         [&](const std::string& name, const std::string& text) {
             o.model.kind = one_of(name, text, models);
             o.model_name = text;
@@ -283,7 +298,11 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     add("--layers", "N", "residual blocks", "1", into(size.layers, whole{1, 1000}));
     add("--d-model", "N", "channels between blocks", "64", into(size.d_model, whole{1, 1 << 16}));
     add("--d-inner", "N", "channels inside of a block", "64", into(size.d_inner, whole{1, 1 << 16}));
-    add("--d-state", "N", "rows of the matrix state (fp-mamba, mamba)", "16", into(size.d_state, whole{1, 1 << 12}));
+    add("--d-state", "N", "rows of the matrix state (all but fp-rnn and lstm)", "16",
+        into(size.d_state, whole{1, 1 << 12}));
+    o.model.size.heads = 4;
+    add("--heads", "H", "heads, which divide --d-inner (fp-mamba2, delta-product)", "4",
+        into(size.heads, whole{1, 1 << 12}));
     add("--mixer", "MIXER",
         "householder, dplr (4 directions; in fp-rnn rescaled to |I - Q| <= 0.9), kronecker or block-diagonal (blocks "
         "of 8 channels); of fp-mamba and fp-rnn",
@@ -422,6 +441,7 @@ nlohmann::ordered_json to_json(const options& o) {
     j["d_model"] = o.model.size.d_model;
     j["d_inner"] = o.model.size.d_inner;
     j["d_state"] = o.model.size.d_state;
+    j["heads"] = o.model.size.heads;
     j["mixer"] = o.mixer_name;
     j["reflections"] = o.model.reflections;
     j["reflection_scale"] = o.model.reflection_scale;

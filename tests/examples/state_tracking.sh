@@ -33,7 +33,7 @@ refused() {
 groups="expected S1 to S7, A1 to A7, Z1 to Z1000 or a direct product of these such as A4xZ5"
 refused "--group: finite_group: 'Q8' is not a known group; $groups" --group Q8
 refused "--group: finite_group: 'A4xB' is not a known group; $groups, got the factor 'B'" --group A4xB
-refused "--model: expected one of fp-mamba, fp-rnn, mamba, lstm, got 'gru'" --model gru
+refused "--model: expected one of fp-mamba, fp-mamba2, fp-rnn, mamba, delta-product, lstm, got 'gru'" --model gru
 refused "--model: expected fp-mamba, because --compare and --figure choose the models themselves, got 'lstm'" \
     --compare --model lstm
 refused "--layers: expected a whole number from 1 to 1000, got '0'" --layers 0
@@ -46,6 +46,9 @@ refused "--mixer: expected dplr with --d-inner of at least 4, got '3'" --mixer d
 refused "--mixer: expected block-diagonal with --d-inner a multiple of 8, got '12'" --mixer block-diagonal --d-inner 12
 refused "--reflections: expected to stand with --mixer householder, got '--mixer kronecker'" --mixer kronecker --reflections 2
 refused "--mixer: expected to stand with --model fp-mamba or fp-rnn, got '--model lstm'" --model lstm --mixer kronecker
+refused "--model: expected fp-mamba2 with 1 or 4 reflections of scale 1, got '2 of scale 1'" --model fp-mamba2 --reflections 2
+refused "--heads: expected a divisor of --d-inner = 12, got '5'" --model delta-product --d-inner 12 --heads 5
+refused "--heads: expected to stand with --model fp-mamba2 or delta-product, got '--model mamba'" --model mamba --heads 2
 refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
 refused "--batch: expected a whole number from 1 to 1048576, got '0'" --batch 0
 refused "--batch: expected a whole number from 1 to 1048576, got '-4'" --batch -4

@@ -54,9 +54,10 @@ struct gated_delta_recurrence {
         for (index h = 0; h < s.heads; ++h, from += one, to += one) {
             for (index j = 0; j < s.steps; ++j) {
                 const key_value<T> now(s, x, h, j);
-                learn<Team, T>(s, now, j == 0 ? from : to, j == 0 ? x[0][h] : T(1), to, nullptr);
+                const bool is_last = y && j == s.steps - 1;
+                learn<Team, T>(s, now, j == 0 ? from : to, j == 0 ? x[0][h] : T(1), to, nullptr,
+                               is_last ? x[4] + h * s.keys : nullptr, is_last ? y + h * s.values : nullptr);
             }
-            if (y) read<Team, T>(s, to, x[4] + h * s.keys, y + h * s.values);
         }
     }
 
@@ -65,6 +66,7 @@ struct gated_delta_recurrence {
     template <class Team, class T>
     FPRNN_BOTH static void back(const sizes& s, const T*, const small_array<const T*, inputs>& x, const T* S,
                                 const T* y_bar, T* G, const small_array<T*, inputs>& x_bar, T*, T* scratch) {
+        using math::multiply_add;
         const index K = s.keys, V = s.values, one = K * V;
         T* const states = scratch;            // behind each step
         T* const r = states + s.steps * one;  // of each step
@@ -94,8 +96,8 @@ struct gated_delta_recurrence {
                 const T decay = j == 0 ? alpha : T(1);
                 const auto through_beta = Team::template sum<1>(V, [&](auto lane) {
                     using W = decltype(lane.load(rj));
-                    W sum(T(0));
-                    for (index i = 0; i < K; ++i) sum += W(now.k[i]) * lane.load(G + i * V);
+                    const W sum = recurring::sum_of<W>(
+                        K, [&](index i, W so_far) { return multiply_add(W(now.k[i]), lane.load(G + i * V), so_far); });
                     lane.store(rho, sum);
                     if (x_bar[2]) lane.add(x_bar[2] + now.at * V, W(now.beta) * sum);
                     return small_array{sum * lane.load(rj)};
@@ -118,12 +120,11 @@ struct gated_delta_recurrence {
             }
             const auto kept = Team::template sum<1>(V, [&](auto lane) {
                 using W = decltype(lane.load(S));
-                W sum(T(0));
-                for (index i = 0; i < K; ++i) {
+                const W sum = recurring::sum_of<W>(K, [&](index i, W so_far) {
                     const W g = lane.load(G + i * V);
-                    sum += g * lane.load(S + i * V);
                     lane.store(G + i * V, W(alpha) * g);
-                }
+                    return multiply_add(g, lane.load(S + i * V), so_far);
+                });
                 return small_array{sum};
             });
             Team::once([&] {
@@ -143,28 +144,24 @@ private:
         FPRNN_BOTH key_value(const sizes& s, const small_array<const T*, inputs>& x, index h, index j)
             : at(j * s.heads + h), k(x[1] + at * s.keys), v(x[2] + at * s.values), beta(x[3][at]) {}
     };
-    /// to = decay S + β k rᵀ with r = v − decay Sᵀk, which is stored where it is asked for.
+    /// to = decay S + β k rᵀ with r = v − decay Sᵀk, which is stored where it is asked for, as is y = toᵀq.
     template <class Team, class T>
-    FPRNN_BOTH static void learn(const sizes& s, const key_value<T>& now, const T* S, T decay, T* to, T* r) {
+    FPRNN_BOTH static void learn(const sizes& s, const key_value<T>& now, const T* S, T decay, T* to, T* r,
+                                 const T* q = nullptr, T* y = nullptr) {
+        using math::multiply_add;
         const index K = s.keys, V = s.values;
         Team::each(V, [&](auto lane) {
             using W = decltype(lane.load(now.v));
-            W known(T(0));
-            for (index i = 0; i < K; ++i) known += W(now.k[i]) * lane.load(S + i * V);
+            const W known = recurring::sum_of<W>(
+                K, [&](index i, W sum) { return multiply_add(W(now.k[i]), lane.load(S + i * V), sum); });
             const W error = lane.load(now.v) - W(decay) * known, learnt = W(now.beta) * error;
             if (r) lane.store(r, error);
-            for (index i = 0; i < K; ++i)
-                lane.store(to + i * V, W(decay) * lane.load(S + i * V) + W(now.k[i]) * learnt);
-        });
-    }
-    /// y = Sᵀq
-    template <class Team, class T>
-    FPRNN_BOTH static void read(const sizes& s, const T* S, const T* q, T* y) {
-        Team::each(s.values, [&](auto lane) {
-            using W = decltype(lane.load(S));
-            W sum(T(0));
-            for (index i = 0; i < s.keys; ++i) sum += W(q[i]) * lane.load(S + i * s.values);
-            lane.store(y, sum);
+            const W read = recurring::sum_of<W>(K, [&](index i, W sum) {
+                const W next = multiply_add(W(now.k[i]), learnt, W(decay) * lane.load(S + i * V));
+                lane.store(to + i * V, next);
+                return q ? multiply_add(W(q[i]), next, sum) : sum;
+            });
+            if (y) lane.store(y, read);
         });
     }
 };

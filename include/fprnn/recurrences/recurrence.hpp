@@ -103,6 +103,19 @@ inline constexpr bool is_recurrence = recurrence<M>;  // a concept in a static_a
 
 namespace recurring {
 
+/// Σ_{i<n} of terms that `add`(i, sum) adds, in four sums, so that an addition need not wait for the one before. Inlined, because registers
+/// may alias everything: what `add` captures would be loaded again after each store.
+template <class V, class Add>
+[[gnu::always_inline]] FPRNN_BOTH inline V sum_of(index n, const Add& add) {
+    V a(0), b(0), c(0), d(0);
+    for (index i = 0; i < n; ++i) {
+        const V oldest = a;
+        a = b, b = c, c = d;
+        d = add(i, oldest);
+    }
+    return (a + b) + (c + d);
+}
+
 /// Numbers of parameters, 0 where there are none.
 template <class M>
 index parameters(const typename M::sizes& of) {
