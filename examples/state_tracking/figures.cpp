@@ -15,8 +15,10 @@ namespace {
 const char* colour_of(architecture::block kind) {
     switch (kind) {
         case architecture::block::fp_mamba:
+        case architecture::block::fp_mamba2:
         case architecture::block::fp_rnn: return "#1f5fa8";
-        case architecture::block::mamba: return "#d9822b";
+        case architecture::block::mamba:
+        case architecture::block::delta_product: return "#d9822b";
         case architecture::block::lstm: return "#8fcaa3";
     }
     return "";
