@@ -46,11 +46,13 @@ inline auto product_of_iterate() {
 inline auto delta_rule_of_iterate() {
     using namespace fprnn::symbols;
     using two = fprnn::fixed_width<2>;
+    using keys = fprnn::times_width<4, two>;
     const auto s = cat(in, shift(prev));
+    const auto k = fprnn::normalise<two>(fprnn::layer_norm<"k_norm", two, keys>(linear<"k", keys>(in)));
     const auto v = linear<"v", fprnn::times_width<2, fprnn::d_inner>>(cat(in, prev));
     const auto y =
-        fprnn::gated_delta<2>(sigmoid(affine<"alpha", two>(s)), linear<"k", fprnn::fixed_width<8>>(in), v,
-                              sigmoid(affine<"beta", fprnn::fixed_width<4>>(s)), linear<"q", fprnn::fixed_width<4>>(s));
+        fprnn::gated_delta<2>(sigmoid(affine<"alpha", two>(s)), k, v, sigmoid(affine<"beta", fprnn::fixed_width<4>>(s)),
+                              linear<"q", fprnn::fixed_width<4>>(s));
     return fixed_point(fprnn::constant<1, 20>() * y + linear<"u">(in));
 }
 
