@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace fp = fprnn;
 
@@ -26,12 +27,20 @@ struct pieces_of {
 };
 //! [sampler]
 
-int main() {
+/// Trains a model of two blocks on the rhyme, and lets it go on; whether it was right, to the bit.
+template <class Block>
+bool generate(Block block) {
     const pieces_of rhyme{"the rain in spain stays mainly in the plain. ", "abcdefghijklmnopqrstuvwxyz. "};
     const auto V = static_cast<fp::index>(rhyme.letters.size());
-    const fp::models::sequence_model model(fp::models::fp_rnn<2>(),
-                                           {.vocabulary = V, .classes = V, .d_model = 32, .d_inner = 32, .layers = 2});
-    auto theta = model.init<float>(fp::seed{0});
+    const fp::models::sequence_model model(block, {.vocabulary = V,
+                                                   .classes = V,
+                                                   .d_model = 32,
+                                                   .d_inner = 32,
+                                                   .heads = 4,
+                                                   .d_head = 8,
+                                                   .d_key = 8,
+                                                   .layers = 2});
+    auto theta = model.template init<float>(fp::seed{0});
     fp::train(model, theta, {.batch = 32, .length = 32, .steps = 200}, rhyme, [](const auto&) { return true; });
 
     //! [generate]
@@ -62,5 +71,27 @@ int main() {
                 same ? "the bits" : "NOT the bits");
     //! [check]
     const std::string twice = rhyme.text + rhyme.text;
-    return same && said == twice.substr(0, said.size()) ? 0 : 1;
+    return same && said == twice.substr(0, said.size());
+}
+
+int main(int argc, char** argv) {
+    using namespace fp::models;
+    const std::pair<const char*, bool (*)()> models[] = {
+        {"fp-rnn", [] { return generate(fp_rnn<2>()); }},
+        {"fp-mamba", [] { return generate(fp_mamba<fp_mamba_options{.convolution = 4}>(fp::householder<2>)); }},
+        {"fp-mamba2", [] { return generate(fp_mamba2(fp::householder<2>)); }},
+        {"mamba", [] { return generate(published_mamba()); }},
+        {"mamba2", [] { return generate(mamba2()); }},
+        {"gated-deltanet", [] { return generate(stack(gated_deltanet(), swiglu())); }},
+        {"delta-product", [] { return generate(state_tracking_delta_product<2>()); }},
+        {"lstm", [] { return generate(lstm()); }},
+    };
+    const std::string name = argc > 1 ? argv[1] : models[0].first;
+    std::string known;
+    for (const auto& [its_name, generate_with] : models) {
+        if (name == its_name) return generate_with() ? 0 : 1;
+        known += (known.empty() ? "" : ", ") + std::string(its_name);
+    }
+    std::fprintf(stderr, "generate: expected one of %s, got '%s'\n", known.c_str(), name.c_str());
+    return 2;
 }
