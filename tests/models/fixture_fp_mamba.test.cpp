@@ -26,9 +26,12 @@ TEST_CASE("fp_mamba: the same with reflections of scale 2, and for weights of th
 
 TEST_CASE("fp_mamba: with every option another, values and gradients are those of NumPy") {
     using options = fprnn::models::fp_mamba_options;
-    const auto block = fprnn::models::fp_mamba<options{
-        .convolution = 3, .gate_in_loop = true, .delta_sees_y = true, .delta_rank = 2, .normalise = false}>(
-        fprnn::householder<2>);
+    const auto block = fprnn::models::fp_mamba<options{.convolution = 3,
+                                                       .gate_in_loop = true,
+                                                       .delta_sees_y = true,
+                                                       .delta_rank = 2,
+                                                       .normalise = false,
+                                                       .mixer_sees = options::seen::sum}>(fprnn::householder<2>);
     const fixture fixed("fp_mamba_options");
     check_iterates(block, fixed);
     check_fixture<double>(block, fixed, 1e-12, 1e-12);

@@ -17,6 +17,8 @@ struct fp_mamba_options {
     int delta_rank = 0;
     /// b and c have length 1.
     bool normalise = true;
+    /// What Q sees: x_t and y_{t−1} side by side, their sum, as in the authors' copying experiment, or x_t alone.
+    enum class seen { side_by_side, sum, x } mixer_sees = seen::side_by_side;
 
     static constexpr int sixteenth_of_d_in = -1;
 };
@@ -35,6 +37,17 @@ auto either(A a, B b) {
 struct sixteenth_width {
     static index of(const dims& d) { return (d.d_in + 15) / 16; }
 };
+/// What the mixer sees of x_t and y_{t−1}.
+template <models::fp_mamba_options::seen Seen, class X, class Y>
+auto seen_by_mixer(X x, Y before) {
+    using seen = models::fp_mamba_options::seen;
+    if constexpr (Seen == seen::side_by_side)
+        return cat(x, before);
+    else if constexpr (Seen == seen::sum)
+        return x + before;
+    else
+        return x;
+}
 /// SiLU of a convolution of K tokens, or x itself where K is 0.
 template <fixed_string Name, int K, class E>
 auto convolved(E x) {
@@ -80,7 +93,7 @@ auto fp_mamba(Mixer mixer) {
     auto x = detail::convolved<"conv", Options.convolution>(linear<"x">(u));
     auto s = cat(x, shift(prev));
 
-    auto Q = detail::mixer_of(mixer, s);
+    auto Q = detail::mixer_of(mixer, detail::seen_by_mixer<Options.mixer_sees>(x, shift(prev)));
     auto delta = detail::steps<Options.delta_rank>(detail::either<Options.delta_sees_y>(s, x));
     auto b = detail::either<Options.normalise>(normalise(linear<"b", d_state>(s)), linear<"b", d_state>(s));
     auto c = detail::either<Options.normalise>(normalise(linear<"c", d_state>(s)), linear<"c", d_state>(s));
