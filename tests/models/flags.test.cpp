@@ -3,6 +3,7 @@
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/lstm.hpp>
+#include <fprnn/models/transformer.hpp>
 
 #include <doctest/doctest.h>
 #include <raised.hpp>
@@ -26,7 +27,7 @@ void check_flags(Root expression, Backend backend) {
                 CAPTURE(C);
                 CAPTURE(method.index());
                 const fprnn::layer l(expression, chunked{.length = C}, method);
-                auto theta = fprnn::init<T>(l, {.d_in = 4, .d_inner = D, .d_state = 3, .d_out = 4});
+                auto theta = fprnn::init<T>(l, {.d_in = 4, .d_inner = D, .d_state = 3, .d_out = 4, .d_key = 2});
                 shake(theta, 0.1);
                 differentiated<T> got;
                 CHECK(raised([&] { got = differentiate(l, theta, x, y_bar, backend); }) == "");
@@ -49,6 +50,7 @@ TEST_CASE("flags: values and gradients of a layer raise no invalid operation, di
     }
     SUBCASE("fp_mamba") { check_flags<float>(fp_mamba<2>(), fprnn::eigen(1)); }
     SUBCASE("mamba") { check_flags<double>(mamba(), fprnn::eigen(1)); }
+    SUBCASE("transformer") { check_flags<float>(transformer(), fprnn::eigen(1)); }
     SUBCASE("lstm") { check_flags<float>(lstm(), fprnn::eigen(1)); }
 }
 

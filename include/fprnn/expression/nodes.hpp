@@ -216,6 +216,17 @@ struct recurrence_node : detail::token_node<E...> {
     static constexpr dependence depends = joined<E...>;
 };
 
+/// What attention knows of the places of tokens: nothing, or that q and k are turned by angles proportional to them.
+enum class positions { none, rotary };
+
+/// y_{t,h} = Σ_{s≤t} softmax_s(q_{t,h}ᵀk_{s,h} / √K) v_{s,h} for each head h of K channels of q and k; as wide as v.
+template <positions P, class Q, class K, class V>
+struct attention_node : detail::token_node<Q, K, V> {
+    using width = typename V::width;
+    using operands = type_list<Q, K, V>;
+    static constexpr dependence depends = joined<Q, K, V>;
+};
+
 /// Layer norm or RMS norm over the channels, or over those of each part as wide as Part: "Name.weight", "Name.bias", as wide as Weights.
 template <class Function, auto Name, class E, class Part = void, class Weights = Part>
 struct norm_node : node_tag {

@@ -92,6 +92,24 @@ constexpr auto convolution(E, const More&...) {
     return previous_node{};  // an expression, so that this stays the only error
 }
 
+/// Causal softmax attention outside of a fixed point, see attention_node: of `heads` heads, into which q, k and v are parted. The carry holds
+/// keys and values of `context` tokens (attention_sizes). With positions::rotary the channels c and c + K/2 of q_t and k_t are turned by
+/// t · 10000^(−2c/K) (Su et al. 2021), t counted from the first call on.
+template <positions P = positions::none, expression Q, expression K, expression V>
+constexpr auto attention(Q, K, V v) {
+    constexpr bool is_outside = joined<Q, K, V> <= dependence::output,
+                   fits = std::is_same_v<typename Q::width, typename K::width>;
+    static_assert(is_outside,
+                  "attention(q, k, v): q, k and v may depend on `in` and on fixed points that are solved, but not on "
+                  "prev or shift(prev)");
+    static_assert(fits,
+                  "attention(q, k, v): q and k must have the same symbolic width, such as product_width<heads, d_key>");
+    if constexpr (!is_outside || !fits)
+        return v;  // an expression, so that this stays the only error
+    else
+        return attention_node<P, Q, K, V>{};
+}
+
 /// Each number of e for every channel of a part: a head's α for the head's channels, repeat<d_head>(alpha), of width
 /// product_width<heads, d_head>; repeat<quotient_width<d_inner, heads>>(alpha) is as wide as d_inner.
 template <class Times, expression E>

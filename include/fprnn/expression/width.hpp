@@ -21,13 +21,14 @@ struct fixed_string {
 
 /// The sizes that symbolic widths stand for, by name.
 struct dims {
-    index d_in = 0;     ///< channels of the layer's input
-    index d_inner = 0;  ///< D, channels of the iterate
-    index d_state = 1;  ///< N, rows of a matrix state
-    index d_out = 1;    ///< channels of an output that is neither
-    index heads = 1;    ///< H
-    index d_head = 1;   ///< V, channels of a head
-    index d_key = 1;    ///< K, rows of a head's state
+    index d_in = 0;       ///< channels of the layer's input
+    index d_inner = 0;    ///< D, channels of the iterate
+    index d_state = 1;    ///< N, rows of a matrix state
+    index d_out = 1;      ///< channels of an output that is neither
+    index heads = 1;      ///< H
+    index d_head = 1;     ///< V, channels of a head
+    index d_key = 1;      ///< K, rows of a head's state
+    index context = 256;  ///< tokens that attention has room for, those of earlier calls among them
 
     friend bool operator==(const dims&, const dims&) = default;
 
@@ -42,7 +43,7 @@ struct named_size {
 inline constexpr std::array named_sizes{named_size{"d_in", &dims::d_in},       named_size{"d_inner", &dims::d_inner},
                                         named_size{"d_state", &dims::d_state}, named_size{"d_out", &dims::d_out},
                                         named_size{"heads", &dims::heads},     named_size{"d_head", &dims::d_head},
-                                        named_size{"d_key", &dims::d_key}};
+                                        named_size{"d_key", &dims::d_key},     named_size{"context", &dims::context}};
 
 inline void dims::validate() const {
     for (const named_size& s : named_sizes)

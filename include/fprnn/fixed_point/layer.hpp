@@ -53,6 +53,8 @@ public:
     engine::layer_on<T, Backend, X> on() const {
         static_assert(has_tiles<Backend> || nodes.stages.size() <= 1,
                       "a device solves one fixed point in an expression: stack layers there, or use the CPU");
+        static_assert(has_tiles<Backend> || !nodes.contains(graph::kind::attention),
+                      "a device does not evaluate attention: use the CPU");
         return {plan_of<Root, T, Backend, Adjoint>, *this};
     }
 

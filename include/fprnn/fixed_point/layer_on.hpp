@@ -51,6 +51,20 @@ struct value_and_carry {
 
 namespace engine {
 
+/// Errors: a carry [B, carry_width], null where it is zero, from which a node cannot go on by the tokens of a batch, T of them or n.
+template <class Number>
+void require_room(const graph::view& g, const dims& size, view<const Number> carry, index B, index T, lengths n) {
+    index at = 0;
+    for (graph::slot s = 0; s < g.size(); ++s) {
+        for (index b = 0; g[s].check_carry && b < B; ++b) {
+            const double first = carry.data() ? static_cast<double>(carry(b, at)) : 0;
+            const index tokens = n.empty() ? T : n.of_sequences()[static_cast<std::size_t>(b)];
+            g[s].check_carry(graph::sizes_of(g, s, size), b, first, tokens);
+        }
+        at += graph::carry_width(g, s, size);
+    }
+}
+
 /// A layer with numbers T on a backend, sequences stored as X: what layer<Root>::on<T, Backend, X>() makes. It refers to both of its members.
 template <class T, class Backend, class X = T>
 struct layer_on {
@@ -98,6 +112,7 @@ void layer_on<T, Backend, X>::run(const dims& size, const T* parameters, view<co
     require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
         return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
     });
+    if constexpr (has_tiles<Backend>) require_room(g, size, carry, B, tokens, n);
     result.begin(B, g.stages.size());
     backend.assign(result.value, {B, tokens, g[g.root()].width.of(size)});
     backend.assign(result.carry, {B, carried});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/error.hpp>
+#include <fprnn/expression/attention_sizes.hpp>
 #include <fprnn/expression/mixers.hpp>
 #include <fprnn/graph/chains.hpp>
 #include <fprnn/graph/formula.hpp>
@@ -208,6 +209,29 @@ struct description<recurrence_node<M, Name, Width, E...>> {
                 n.affine = n.affine && (k == M::open_input || depends[k] < dependence::current);
         }
         return n;
+    }
+};
+template <positions P, class Q, class K, class V>
+struct description<attention_node<P, Q, K, V>> {
+    static std::string formula(std::span<const std::string> a) {
+        return "attention(" + a[0] + ", " + a[1] + ", " + a[2] + ")" + (P == positions::rotary ? ", rotary" : "");
+    }
+    static attention_sizes sizes(const dims& d) {
+        return {d.heads, Q::width::of(d) / d.heads, V::width::of(d) / d.heads, d.context};
+    }
+    static index carry(const node_sizes& of) { return sizes(of.size).carry(); }
+    static void check(const node_sizes& of, std::span<const index> got) {
+        attention_sizes::check(of.size, got[0], got[2], P == positions::rotary);
+    }
+    static void check_carry(const node_sizes& of, index b, double count, index tokens) {
+        sizes(of.size).check_room(b, count, tokens);
+    }
+    static consteval node make() {
+        return {.what = kind::attention,
+                .formula = &formula,
+                .carry = &carry,
+                .check = &check,
+                .check_carry = &check_carry};
     }
 };
 template <class Function>

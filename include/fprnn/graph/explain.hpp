@@ -43,6 +43,7 @@ inline std::string equation(const view& g, slot s) {
         case kind::selective_scan: return named + "selective_scan(" + listed(a) + ")";
         case kind::recurrence:
         case kind::norm: return named + n.formula(a);
+        case kind::attention:
         case kind::repeat:
         case kind::sum_parts:
         case kind::l2_normalise: return n.formula(a);

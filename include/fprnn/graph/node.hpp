@@ -26,6 +26,7 @@ enum class kind {
     scan,
     selective_scan,
     recurrence,  ///< of another kind
+    attention,
     norm,
     l2_normalise,
     repeat,     ///< each number as often as a part has channels
@@ -95,6 +96,8 @@ struct node {
     index (*carry)(const node_sizes&) = nullptr;
     /// argument_error where the node cannot work with these sizes; null where it works with all.
     void (*check)(const node_sizes&, std::span<const index> operands) = nullptr;
+    /// argument_error where sequence b cannot go on by so many tokens from a carry whose first number is given; null where all can.
+    void (*check_carry)(const node_sizes&, index b, double first, index tokens) = nullptr;
 };
 
 /// The nodes of one fixed point. `nowhere` where there is no such node.
@@ -133,6 +136,11 @@ struct view {
         std::size_t place = first;
         for (slot before = 0; before < first; ++before) place -= nodes[before].same_type != nowhere;
         return place;
+    }
+    constexpr bool contains(kind what) const {
+        for (const node& n : nodes)
+            if (n.what == what) return true;
+        return false;
     }
     constexpr bool reads(slot s, slot operand) const {
         for (const slot o : operands(s))

@@ -26,7 +26,8 @@ struct model_dims {
     index heads = 1;
     index d_head = 16;
     index d_key = 16;
-    int layers = 1;  ///< how often the block, or the stack of blocks, stands there
+    index context = 256;  ///< tokens that attention has room for
+    int layers = 1;       ///< how often the block, or the stack of blocks, stands there
     /// The logits are those of the embedding's own rows: the head has no map, and the embedding starts with deviation 0.02.
     bool tied = false;
 
@@ -43,6 +44,7 @@ struct model_dims {
         positive("heads", heads);
         positive("d_head", d_head);
         positive("d_key", d_key);
+        positive("context", context);
         positive("layers", layers);
         require(!tied || classes == vocabulary, "model_dims", [&] {
             return "classes must be those of the vocabulary, " + std::to_string(vocabulary) +
@@ -56,7 +58,8 @@ struct model_dims {
                 .d_out = d_model,
                 .heads = heads,
                 .d_head = d_head,
-                .d_key = d_key};
+                .d_key = d_key,
+                .context = context};
     }
     /// Blocks of a model whose stack has so many.
     std::size_t blocks_of(std::size_t stack) const { return static_cast<std::size_t>(layers) * stack; }
@@ -143,6 +146,8 @@ private:
     const layer_on& block(std::size_t i) const { return stack[i % stack.size()]; }
     /// Errors: a carry of another model, or of other sequences.
     void require_carry(const model_carry<T, carry_array>& carry, index sequences, Backend& backend) const;
+    /// Errors: tokens for which a block has no room, behind those of the carry or, where it is null, from the beginning.
+    void require_room(view<const std::int32_t> tokens, lengths n, const model_carry<T, carry_array>* carry) const;
     static array embed(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, Backend& backend);
     array logits(const parameters_on<T, Backend>& there, array x, Backend& backend) const;
     static carry_array copy_of(Backend& backend, const carry_array& x) {
@@ -156,8 +161,9 @@ private:
 template <class T, class Backend, class X>
 variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n,
                                             solutions* how) const {
-    if (how) how->resize(blocks());
     const auto own = tokens_within(tokens, n);
+    require_room(tokens, n, nullptr);
+    if (how) how->resize(blocks());
     variable x = embedding(t, "embedding", own.empty() ? tokens : own.view());
     for (std::size_t i = 0; i < blocks(); ++i)
         x = block(i).record_on(t, size.of_block(), prefix_of_block(i), x, n, how ? &(*how)[i] : nullptr);
@@ -183,6 +189,17 @@ void model_on<T, Backend, X>::require_carry(const model_carry<T, carry_array>& c
                    c.shape().to_string();
         });
     }
+}
+template <class T, class Backend, class X>
+void model_on<T, Backend, X>::require_room(view<const std::int32_t> tokens, lengths n,
+                                           const model_carry<T, carry_array>* carry) const {
+    if constexpr (has_tiles<Backend>)
+        for (std::size_t i = 0; i < blocks(); ++i) {
+            const bool is_carried = carry && !carry->blocks.empty();
+            engine::require_room<T>(block(i).what.nodes, size.of_block(),
+                                    is_carried ? carry->blocks[i].view() : view<const T>{}, tokens.shape()[0],
+                                    tokens.shape()[1], n);
+        }
 }
 template <class T, class Backend, class X>
 array_of<X, Backend> model_on<T, Backend, X>::embed(const parameters_on<T, Backend>& there,
@@ -218,8 +235,9 @@ array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Ba
     there.require_here("sequence_model", backend);
     detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
     require_carry(carry, tokens.shape()[0], backend);
-    if (how) how->resize(blocks());
     const auto own = tokens_within(tokens, n);
+    require_room(tokens, n, &carry);
+    if (how) how->resize(blocks());
     array x = embed(there, own.empty() ? tokens : own.view(), backend);
     const auto run = [&](const layer_on& l, const dims& d, const std::string& name, view<const T> from) {
         const index offset = graph::parameter_offset(l.what.nodes, there.tree(), d, name);

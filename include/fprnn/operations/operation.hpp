@@ -35,7 +35,8 @@ struct operation_on {
     /// Before the first token of a pass; `carry` [tile, carry] is what the last call left, in a backward pass the cotangent of what
     /// this one has left, null where it is zero.
     void begin(frame&, slot /*s*/, const T* /*carry*/) const {}
-    /// After the last token: fills `carry` of a node that has one, in a backward pass with the cotangent of what the last call left.
+    /// After the last token: fills `carry` of a node that has one, in a backward pass with the cotangent of what the last call left. Where
+    /// begin had one, it is the same memory with the same numbers.
     void end(frame&, slot /*s*/, T* /*carry*/) const {}
 
     /// Parts that depend on x alone, for all tokens, of a node that depends on more.

@@ -2,6 +2,7 @@
 
 #include <fprnn/graph/lower.hpp>
 #include <fprnn/graph/node_types.hpp>
+#include <fprnn/operations/attention.hpp>
 #include <fprnn/operations/elementwise.hpp>
 #include <fprnn/operations/leaves.hpp>
 #include <fprnn/operations/linear.hpp>
@@ -51,6 +52,9 @@ struct operation_of<selective_scan_node<Name, Delta, B, C, U>, G, S, T, Backend>
 template <class M, auto Name, class W, class... E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<recurrence_node<M, Name, W, E...>, G, S, T, Backend>
     : std::type_identity<operations::recur<M, T, Backend>> {};
+template <positions P, class Q, class K, class V, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<attention_node<P, Q, K, V>, G, S, T, Backend>
+    : std::type_identity<operations::attention<P, T, Backend>> {};
 template <class Function, auto Name, class E, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<norm_node<Function, Name, E>, G, S, T, Backend>
     : std::type_identity<operations::norm<Function, T, Backend>> {};
