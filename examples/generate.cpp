@@ -29,7 +29,7 @@ struct pieces_of {
 
 /// Trains a model of two blocks on the rhyme, and lets it go on; whether it was right, to the bit.
 template <class Block>
-bool generate(Block block) {
+bool generate(Block block, fp::index length = 32) {
     const pieces_of rhyme{"the rain in spain stays mainly in the plain. ", "abcdefghijklmnopqrstuvwxyz. "};
     const auto V = static_cast<fp::index>(rhyme.letters.size());
     const fp::models::sequence_model model(block, {.vocabulary = V,
@@ -41,7 +41,7 @@ bool generate(Block block) {
                                                    .d_key = 8,
                                                    .layers = 2});
     auto theta = model.template init<float>(fp::seed{0});
-    fp::train(model, theta, {.batch = 32, .length = 32, .steps = 200}, rhyme, [](const auto&) { return true; });
+    fp::train(model, theta, {.batch = 32, .length = length, .steps = 200}, rhyme, [](const auto&) { return true; });
 
     //! [generate]
     const std::string prompt = "the rain in";
@@ -85,6 +85,8 @@ int main(int argc, char** argv) {
         {"gated-deltanet", [] { return generate(stack(gated_deltanet(), swiglu())); }},
         {"delta-product", [] { return generate(state_tracking_delta_product<2>()); }},
         {"lstm", [] { return generate(lstm()); }},
+        // It has to have seen places as far away as it is asked for.
+        {"transformer", [] { return generate(transformer(), 80); }},
     };
     const std::string name = argc > 1 ? argv[1] : models[0].first;
     std::string known;
