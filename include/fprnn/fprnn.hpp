@@ -11,6 +11,7 @@
 #include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/models/swiglu.hpp>
+#include <fprnn/models/xlstm.hpp>
 #include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>
