@@ -12,6 +12,7 @@
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/models/swiglu.hpp>
 #include <fprnn/models/transformer.hpp>
+#include <fprnn/models/xlstm.hpp>
 #include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>

@@ -138,6 +138,8 @@ TEST_CASE_TEMPLATE("pack: its arithmetic is the number's", T, float, double) {
     same(
         abs(p), [](T x, T) { return std::abs(x); }, 0);
     same(
+        ceil(p), [](T x, T) { return std::ceil(x); }, 0);
+    same(
         sqrt(abs(p)), [](T x, T) { return std::sqrt(std::abs(x)); }, 1);
     same(
         maximum(p, q), [](T x, T y) { return std::max(x, y); }, 0);

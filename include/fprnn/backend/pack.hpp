@@ -111,6 +111,7 @@ struct pack {
             return pack(Eigen::internal::psqrt(a.p));
         }
     }
+    friend pack ceil(pack a) { return pack(Eigen::internal::pceil(a.p)); }
     friend pack abs(pack a) { return pack(Eigen::internal::pabs(a.p)); }
     friend pack maximum(pack a, pack b) { return pack(Eigen::internal::pmax(a.p, b.p)); }
     friend pack minimum(pack a, pack b) { return pack(Eigen::internal::pmin(a.p, b.p)); }

@@ -28,6 +28,10 @@ FPRNN_BOTH inline T sqrt(T x) {
     return ::sqrt(x);
 }
 template <class T>
+FPRNN_BOTH inline T ceil(T x) {
+    return ::ceil(x);
+}
+template <class T>
 FPRNN_BOTH inline T abs(T x) {
     return x < T(0) ? -x : x;
 }
@@ -95,6 +99,10 @@ FPRNN_BOTH inline float log1p(float x) {
 template <>
 FPRNN_BOTH inline float sqrt(float x) {
     return ::sqrtf(x);
+}
+template <>
+FPRNN_BOTH inline float ceil(float x) {
+    return ::ceilf(x);
 }
 
 /// 1 / (1 + e^{−x}), without the overflow of e^{−x} that the result does not show.

@@ -105,6 +105,43 @@ constexpr auto affine(E, const More&...) {
 }
 
 namespace detail {
+template <auto Name, class Parts, class Width, class BiasInit, class WeightInit, class E>
+constexpr auto map_of_parts(E) {
+    constexpr bool is_one = std::is_same_v<typename parts_of<E>::type, type_list<E>>;
+    static_assert(is_one, "a map of parts takes one expression, not cat(...): add the maps of its operands");
+    if constexpr (is_one)
+        return linear_of_parts_node<Name, E, Parts, Width, BiasInit, WeightInit>{};
+    else
+        return input_node{};  // an expression, so that this stays the only error
+}
+}  // namespace detail
+
+/// W e with a block-diagonal W: as many parts of e as Parts says, such as heads or quotient_width<d_inner, fixed_width<4>>, have each a
+/// matrix of its own, "Name" [Parts, width of a part, e's width of a part]. Parts must divide both widths.
+template <fixed_string Name, class Parts, class Width = d_inner, class WeightInit = start::fan_in<1>, expression E>
+constexpr auto linear_of_parts(E e) {
+    return detail::map_of_parts<Name, Parts, Width, void, WeightInit>(e);
+}
+/// W e + bias.
+template <fixed_string Name, class Parts, class Width = d_inner, class BiasInit = start::constant<0>,
+          class WeightInit = start::fan_in<1>, expression E>
+constexpr auto affine_of_parts(E e) {
+    return detail::map_of_parts<Name, Parts, Width, BiasInit, WeightInit>(e);
+}
+template <class... NoName, expression E, class... More>
+constexpr auto linear_of_parts(E, const More&...) {
+    static_assert(detail::never<E>,
+                  "linear_of_parts has a name and a number of parts: linear_of_parts<\"W\", heads>(e)");
+    return previous_node{};  // an expression, so that this stays the only error
+}
+template <class... NoName, expression E, class... More>
+constexpr auto affine_of_parts(E, const More&...) {
+    static_assert(detail::never<E>,
+                  "affine_of_parts has a name and a number of parts: affine_of_parts<\"W\", heads>(e)");
+    return previous_node{};  // an expression, so that this stays the only error
+}
+
+namespace detail {
 template <class A>
 using sigmoid_of = chain::apply<chain::sigmoid_function, A>;
 template <class A>

@@ -97,6 +97,11 @@ struct uniform {
     static constexpr initialiser value{initialiser::rule::uniform, -double(Numerator) / Denominator,
                                        double(Numerator) / Denominator};
 };
+/// Uniform on [Low, High).
+template <int Low, int High>
+struct between {
+    static constexpr initialiser value{initialiser::rule::uniform, Low, High};
+};
 /// log u, u uniform between Low and High.
 template <int Low, int High>
 struct log_uniform {
@@ -175,6 +180,15 @@ struct linear_node : detail::token_node<E> {
     using operands = typename parts_of<E>::type;
     static constexpr dependence depends = E::depends;
     static constexpr bool has_bias = !std::same_as<BiasInit, void>;
+};
+
+/// Each part of e times a matrix of its own, W block-diagonal, for as many parts as Parts says: "Name" [Parts, width of a part, e's width of a
+/// part] and "Name.bias" [width].
+template <auto Name, class E, class Parts, class Width, class BiasInit, class WeightInit>
+struct linear_of_parts_node : detail::token_node<E> {
+    using width = Width;
+    using operands = type_list<E>;
+    static constexpr dependence depends = E::depends;
 };
 
 /// An elementwise function of its operands; F<A, B> is the chain node that computes it.

@@ -4,6 +4,8 @@
 #include <fprnn/recurrences/convolution.hpp>
 #include <fprnn/recurrences/gated_delta.hpp>
 #include <fprnn/recurrences/head_scan.hpp>
+#include <fprnn/recurrences/mlstm.hpp>
+#include <fprnn/recurrences/slstm.hpp>
 
 #include <type_traits>
 
@@ -74,6 +76,32 @@ constexpr auto head_scan(A, B, U, C) {
         return previous_node{};  // an expression, so that this stays the only error
     else
         return recurrence_node<head_scan_recurrence<Groups>, fixed_string(""), typename U::width, A, B, U, C>{};
+}
+
+/// xLSTM's matrix cell: see mlstm_recurrence. Raw i and f as wide as there are heads, k and q heads · K, v heads · V; the value is as wide as v.
+template <expression In, expression F, expression K, expression V, expression Q>
+constexpr auto mlstm(In, F, K, V, Q) {
+    constexpr bool fits =
+        std::is_same_v<typename In::width, typename F::width> && std::is_same_v<typename K::width, typename Q::width>;
+    static_assert(fits,
+                  "mlstm(i, f, k, v, q): i and f must have the same symbolic width, such as heads, and k and q must "
+                  "have the same, such as d_inner");
+    if constexpr (fits)
+        return recurrence_node<mlstm_recurrence, fixed_string(""), typename V::width, In, F, K, V, Q>{};
+    else
+        return previous_node{};  // an expression, so that this stays the only error
+}
+/// xLSTM's scalar cell: see slstm_recurrence. Raw i, f, z and o, and the value, have one width.
+template <expression In, expression F, expression Z, expression O>
+constexpr auto slstm(In, F, Z, O) {
+    constexpr bool fits = std::is_same_v<typename In::width, typename F::width> &&
+                          std::is_same_v<typename In::width, typename Z::width> &&
+                          std::is_same_v<typename In::width, typename O::width>;
+    static_assert(fits, "slstm(i, f, z, o): all four must have the same symbolic width: linear<\"i\", d_inner>(e)");
+    if constexpr (fits)
+        return recurrence_node<slstm_recurrence, fixed_string(""), typename In::width, In, F, Z, O>{};
+    else
+        return previous_node{};  // an expression, so that this stays the only error
 }
 
 /// The short causal convolution, y_t = bias + Σ_{j<K} w_j ⊙ e_{t−K+1+j}, of each channel: see convolution_recurrence. "Name" [K, e's width],

@@ -27,7 +27,8 @@ consteval stage<T, Backend> make_stage() {
         its.reduced = graph::reduce(g, K);
     }
     for (const graph::slot s : its.current) {
-        its.rows_are_independent = its.rows_are_independent && g[s].what != graph::kind::linear;
+        const bool is_product = g[s].what == graph::kind::linear || g[s].what == graph::kind::linear_of_parts;
+        its.rows_are_independent = its.rows_are_independent && !is_product;
         its.tokens_are_explicit = its.tokens_are_explicit && g[s].what == graph::kind::previous;
     }
     return its;

@@ -96,6 +96,11 @@ inline void declare_map(const node& n, const node_sizes& of, std::vector<paramet
     to.push_back({n.name, {of.width, of.columns}, n.weight, true});
     if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
 }
+inline void declare_map_of_parts(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    const index parts = n.parts.of(of.size);
+    to.push_back({n.name, {parts, of.width / parts, of.columns / parts}, n.weight, true});
+    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
+}
 inline void declare_norm(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
     const index channels = n.parts_share ? n.part.of(of.size) : of.width;
     to.push_back({std::string(n.name) + ".weight", {channels}, n.weight, false});
@@ -147,6 +152,29 @@ struct description<linear_node<Name, E, Width, BiasInit, WeightInit>> {
             n.bias = BiasInit::value;
             n.has_bias = true;
         }
+        return n;
+    }
+};
+template <auto Name, class E, class Parts, class Width, class BiasInit, class WeightInit>
+struct description<linear_of_parts_node<Name, E, Parts, Width, BiasInit, WeightInit>> {
+    static void check(const node_sizes& of, std::span<const index> operands) {
+        const index parts = Parts::of(of.size);
+        const auto divides = [&](const char* what, index width) {
+            require(width % parts == 0, Name.c_str(), [&] {
+                return std::to_string(parts) + " parts must divide " + what + ", got " + std::to_string(width) +
+                       " channels";
+            });
+        };
+        divides("what the map takes", operands[0]);
+        divides("what it gives", of.width);
+    }
+    static consteval node make() {
+        using as_of_all = description<linear_node<Name, E, Width, BiasInit, WeightInit>>;
+        node n = as_of_all::make();
+        n.what = kind::linear_of_parts;
+        n.parts = form<Parts>::make();
+        n.declare = &declare_map_of_parts;
+        n.check = &check;
         return n;
     }
 };

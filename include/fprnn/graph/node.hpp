@@ -22,6 +22,7 @@ enum class kind {
     parameter,
     shift,
     linear,
+    linear_of_parts,
     elementwise,
     scan,
     selective_scan,
@@ -82,6 +83,7 @@ struct node {
     bool shared = false;       ///< one row serves all tokens
     int rank = 0;              ///< of a compact mixer, R
     width_form part{};         ///< of a norm of parts: their width; without `of` where it is one of all channels
+    width_form parts{};        ///< of a map of parts: their number
     bool parts_share = false;  ///< its weight
     /// The fixed point that it is iterated in; of another node how many of them are solved before it is evaluated.
     std::size_t stage = 0;

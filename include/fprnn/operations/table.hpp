@@ -6,6 +6,7 @@
 #include <fprnn/operations/elementwise.hpp>
 #include <fprnn/operations/leaves.hpp>
 #include <fprnn/operations/linear.hpp>
+#include <fprnn/operations/linear_of_parts.hpp>
 #include <fprnn/operations/mixers.hpp>
 #include <fprnn/operations/norms.hpp>
 #include <fprnn/operations/norms_of_parts.hpp>
@@ -43,6 +44,10 @@ struct operation_of<shift_node<previous_of<W>>, G, S, T, Backend>
 template <auto Name, class E, class W, class B, class Init, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<linear_node<Name, E, W, B, Init>, G, S, T, Backend>
     : std::type_identity<operations::linear<T, Backend>> {};
+template <auto Name, class E, class Parts, class W, class B, class Init, const graph::view& G, graph::slot S, class T,
+          class Backend>
+struct operation_of<linear_of_parts_node<Name, E, Parts, W, B, Init>, G, S, T, Backend>
+    : std::type_identity<operations::linear_of_parts<T, Backend>> {};
 template <class Lambda, class U, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<scan_node<Lambda, U>, G, S, T, Backend> : std::type_identity<operations::scan<T, Backend>> {};
 template <auto Name, class Delta, class B, class C, class U, const graph::view& G, graph::slot S, class T,

@@ -1,0 +1,5 @@
+// expect: linear_of_parts has a name and a number of parts: linear_of_parts<"W", heads>(e)
+#include <fprnn/fixed_point/layer.hpp>
+
+using namespace fprnn::symbols;
+auto f = fprnn::linear_of_parts(in);
