@@ -12,6 +12,7 @@
 #include <fprnn/operations/repeat.hpp>
 #include <fprnn/operations/scan.hpp>
 #include <fprnn/operations/shift.hpp>
+#include <fprnn/operations/weight_normed.hpp>
 #include <fprnn/recurrences/selective_scan.hpp>
 
 #include <array>
@@ -42,6 +43,9 @@ struct operation_of<shift_node<previous_of<W>>, G, S, T, Backend>
 template <auto Name, class E, class W, class B, class Init, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<linear_node<Name, E, W, B, Init>, G, S, T, Backend>
     : std::type_identity<operations::linear<T, Backend>> {};
+template <class Map, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<weight_normed_node<Map>, G, S, T, Backend>
+    : std::type_identity<operations::weight_normed_linear<T, Backend>> {};
 template <class Lambda, class U, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<scan_node<Lambda, U>, G, S, T, Backend> : std::type_identity<operations::scan<T, Backend>> {};
 template <auto Name, class Delta, class B, class C, class U, const graph::view& G, graph::slot S, class T,
