@@ -18,6 +18,7 @@ struct initialiser {
         fan_in,         ///< uniform on ±a/√(columns): the usual start of a linear map
         log_uniform,    ///< log u, u uniform on [a,b): the start of Mamba-2's decays
         log_row,        ///< log(n+1) in row n of [N,D]: the S4D-real start of Mamba's ω
+        row_norm,       ///< ‖row n‖₂ of the parameter before, [n,k]: g of a weight-normalised map
         softplus_step,  ///< softplus⁻¹ of a step that is log-uniform on [a,b): Mamba's start of b_Δ
     };
     rule kind = rule::constant;
@@ -27,9 +28,17 @@ struct initialiser {
     friend constexpr bool operator==(const initialiser&, const initialiser&) = default;
 };
 
-/// Fills `values` by `init`, from stream hash(name) of seed s: a parameter's start depends on its name and shape alone.
+/// Fills `values` by `init`, from stream hash(name) of seed s: a parameter's start depends on its name and shape alone, and row_norm's
+/// on `before`, the parameter before it. Errors: row_norm of a parameter that is not [n], or not behind one of [n,k].
 template <class T>
-void initialise(view<T> values, const initialiser& init, std::string_view name, seed s) {
+void initialise(view<T> values, const initialiser& init, std::string_view name, seed s, view<const T> before = {}) {
+    require(init.kind != initialiser::rule::row_norm ||
+                (values.shape().rank() == 1 && before.shape().rank() == 2 && before.shape()[0] == values.size()),
+            "initialise", [&] {
+                return "'" + std::string(name) + "' " + values.shape().to_string() +
+                       " starts at the lengths of rows: expected [n] behind a parameter [n,k], got " +
+                       before.shape().to_string();
+            });
     std::uint64_t hash = 14695981039346656037u;  // FNV-1a
     for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     const random_stream random(s, hash);
@@ -44,6 +53,13 @@ void initialise(view<T> values, const initialiser& init, std::string_view name, 
             case initialiser::rule::fan_in: x = init.a / std::sqrt(columns) * (2 * random.uniform(at) - 1); break;
             case initialiser::rule::log_uniform: x = std::log(init.a + (init.b - init.a) * random.uniform(at)); break;
             case initialiser::rule::log_row: x = std::log(1.0 + std::floor(static_cast<double>(i) / columns)); break;
+            case initialiser::rule::row_norm: {
+                const index k = before.shape()[1];
+                x = 0;
+                for (const T* v = before.data() + i * k; v != before.data() + (i + 1) * k; ++v)
+                    x = std::hypot(x, static_cast<double>(*v));
+                break;
+            }
             case initialiser::rule::softplus_step: {
                 const double step = init.a * std::pow(init.b / init.a, random.uniform(at));
                 x = step + std::log(-std::expm1(-step));

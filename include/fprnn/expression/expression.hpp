@@ -92,6 +92,32 @@ template <fixed_string Name, class Width = d_inner, class BiasInit = start::cons
 constexpr auto affine(E) {
     return linear_node<Name, E, Width, BiasInit, WeightInit>{};
 }
+namespace detail {
+/// A map with its weights normalised; what is no map stays as it is.
+template <class E>
+struct weight_normed_map : std::type_identity<E> {};
+template <auto Name, class E, class Width, class BiasInit, class WeightInit>
+struct weight_normed_map<linear_node<Name, E, Width, BiasInit, WeightInit>>
+    : std::type_identity<weight_normed_node<linear_node<Name, E, Width, BiasInit, WeightInit>>> {};
+
+template <class E>
+inline constexpr bool is_weight_normed = false;
+template <class Map>
+inline constexpr bool is_weight_normed<weight_normed_node<Map>> = true;
+}  // namespace detail
+
+/// The map linear<"W">(e) or affine<"W">(e) with normalised weights, W_r = g_r v_r / ‖v_r‖ for each of its rows: it starts as the map
+/// itself, v ("W") as that's W and g ("W.scale") at ‖v_r‖. A row v_r = 0 is 0 and stays so: it has no gradient. W is computed once a call
+/// for each tile of sequences.
+template <expression E>
+constexpr auto weight_normed(E) {
+    using map = typename detail::weight_normed_map<E>::type;
+    static_assert(
+        detail::is_weight_normed<map>,
+        "weight_normed takes a map, linear<\"W\">(e) or affine<\"W\">(e), or a mixer, whose maps it are then");
+    return map{};
+}
+
 // Without a name, or with one that is no template argument.
 template <class... NoName, expression E, class... More>
 constexpr auto linear(E, const More&...) {

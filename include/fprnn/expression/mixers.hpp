@@ -262,6 +262,43 @@ struct contracted {
 };
 }  // namespace make
 
+namespace make {
+template <class Maker>
+struct with_weight_norm;
+}
+/// Of a mixer, or of a function that makes one: all of its maps are weight-normalised. fp_mamba(weight_normed(householder<4>)). What its
+/// numbers are made of otherwise, as those of `orthogonal`, stays.
+template <class M, class... Maps>
+constexpr auto weight_normed(mixer_node<M, Maps...>) {
+    return mixer_node<M, typename detail::weight_normed_map<Maps>::type...>{};
+}
+template <class Maker, auto... Name>
+constexpr auto weight_normed(mixer_function<Maker, Name...>) {
+    return mixer_function<make::with_weight_norm<Maker>, Name...>{};
+}
+/// Of a function of one's own.
+template <class F>
+    requires(!detail::is_mixer_function<F> && !expression<F>)
+constexpr auto weight_normed(F f) {
+    static_assert(detail::makes_mixers_otherwise<F>,
+                  "weight_normed takes a map, such as linear<\"W\">(e), a mixer, or a function that makes one, such as "
+                  "weight_normed(householder<4>)");
+    if constexpr (detail::makes_mixers_otherwise<F>)
+        return [f](auto s) { return weight_normed(f(s)); };
+    else
+        return householder<1>;  // so that this stays the only error
+}
+
+namespace make {
+template <class Maker>
+struct with_weight_norm {
+    template <fixed_string Name, expression E>
+    static constexpr auto make(E s) {
+        return weight_normed(Maker::template make<Name>(s));
+    }
+};
+}  // namespace make
+
 /// Constants are not found by their argument, as functions are.
 namespace symbols {
 using fprnn::block_diagonal;

@@ -107,6 +107,10 @@ template <int Low, int High>
 struct log_uniform {
     static constexpr initialiser value{initialiser::rule::log_uniform, Low, High};
 };
+/// Of a parameter [n] behind one of [n,k]: the lengths of that one's rows.
+struct row_norm {
+    static constexpr initialiser value{initialiser::rule::row_norm};
+};
 struct log_row {
     static constexpr initialiser value{initialiser::rule::log_row};
 };
@@ -189,6 +193,13 @@ struct linear_of_parts_node : detail::token_node<E> {
     using width = Width;
     using operands = type_list<E>;
     static constexpr dependence depends = E::depends;
+};
+/// The linear or affine map Map with W_r = g_r v_r/‖v_r‖ in row r: v is "Name" [width, e's width], g "Name.scale" [width], which starts at ‖v_r‖.
+template <class Map>
+struct weight_normed_node : node_tag {
+    using width = typename Map::width;
+    using operands = typename Map::operands;
+    static constexpr dependence depends = Map::depends;
 };
 
 /// An elementwise function of its operands; F<A, B> is the chain node that computes it.

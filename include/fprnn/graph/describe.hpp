@@ -101,6 +101,11 @@ inline void declare_map_of_parts(const node& n, const node_sizes& of, std::vecto
     to.push_back({n.name, {parts, of.width / parts, of.columns / parts}, n.weight, true});
     if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
 }
+inline void declare_weight_normed(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
+    to.push_back({n.name, {of.width, of.columns}, n.weight, true});
+    to.push_back({std::string(n.name) + ".scale", {of.width}, start::row_norm::value, true});
+    if (n.has_bias) to.push_back({std::string(n.name) + ".bias", {of.width}, n.bias, false});
+}
 inline void declare_norm(const node& n, const node_sizes& of, std::vector<parameter_spec>& to) {
     const index channels = n.parts_share ? n.part.of(of.size) : of.width;
     to.push_back({std::string(n.name) + ".weight", {channels}, n.weight, false});
@@ -175,6 +180,15 @@ struct description<linear_of_parts_node<Name, E, Parts, Width, BiasInit, WeightI
         n.parts = form<Parts>::make();
         n.declare = &declare_map_of_parts;
         n.check = &check;
+        return n;
+    }
+};
+template <class Map>
+struct description<weight_normed_node<Map>> {
+    static consteval node make() {
+        node n = description<Map>::make();
+        n.weight_normed = true;
+        n.declare = &declare_weight_normed;
         return n;
     }
 };

@@ -37,7 +37,9 @@ inline std::string equation(const view& g, slot s) {
         case kind::previous:
         case kind::shift: return label(g, s);
         case kind::parameter: return named + "a vector";
-        case kind::linear: return named + "W (" + listed(a) + ")" + (n.has_bias ? " + bias" : "");
+        case kind::linear:
+            return named + (n.weight_normed ? "weight-normed W (" : "W (") + listed(a) + ")" +
+                   (n.has_bias ? " + bias" : "");
         case kind::linear_of_parts:
             return named + "W (" + a[0] + ") of each of " + n.parts.text() + (n.has_bias ? " + bias" : "");
         case kind::elementwise: return n.formula(a);

@@ -79,12 +79,13 @@ struct node {
     std::size_t operands = 0;
     initialiser weight{}, bias{};
     bool has_bias = false;
-    bool affine = false;       ///< in the operands that the innermost loop changes: p + g ⊙ x, channel by channel
-    bool shared = false;       ///< one row serves all tokens
-    int rank = 0;              ///< of a compact mixer, R
-    width_form part{};         ///< of a norm of parts: their width; without `of` where it is one of all channels
-    width_form parts{};        ///< of a map of parts: their number
-    bool parts_share = false;  ///< its weight
+    bool weight_normed = false;  ///< a map whose rows are those of v, times g over their lengths
+    bool affine = false;         ///< in the operands that the innermost loop changes: p + g ⊙ x, channel by channel
+    bool shared = false;         ///< one row serves all tokens
+    int rank = 0;                ///< of a compact mixer, R
+    width_form part{};           ///< of a norm of parts: their width; without `of` where it is one of all channels
+    width_form parts{};          ///< of a map of parts: their number
+    bool parts_share = false;    ///< its weight
     /// The fixed point that it is iterated in; of another node how many of them are solved before it is evaluated.
     std::size_t stage = 0;
     slot same_type = nowhere;  ///< the first node of this type, where that is iterated in another fixed point

@@ -19,6 +19,8 @@ struct fp_mamba_options {
     bool normalise = true;
     /// What Q sees: x_t and y_{t−1} side by side, their sum, as in the authors' copying experiment, or x_t alone.
     enum class seen { side_by_side, sum, x } mixer_sees = seen::side_by_side;
+    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and z, "b_y", "c_y" and "z_y".
+    bool weight_norm = false;
 
     static constexpr int sixteenth_of_d_in = -1;
 };
@@ -57,6 +59,14 @@ auto convolved(E x) {
     else
         return silu(convolution<Name, K>(x));
 }
+/// W [x; y], or W x + W_y y with W_y, "Name_y", weight-normalised.
+template <bool WeightNorm, fixed_string Name, class Width = d_inner, class X, class Y>
+auto map_of_both(X x, Y y) {
+    if constexpr (WeightNorm)
+        return linear<Name, Width>(x) + weight_normed(linear<joined_name<Name>("_y"), Width>(y));
+    else
+        return linear<Name, Width>(cat(x, y));
+}
 /// Δ of what it sees.
 template <int Rank, class E>
 auto steps(E seen) {
@@ -93,10 +103,13 @@ auto fp_mamba(Mixer mixer) {
     auto x = detail::convolved<"conv", Options.convolution>(linear<"x">(u));
     auto s = cat(x, shift(prev));
 
-    auto Q = detail::mixer_of(mixer, detail::seen_by_mixer<Options.mixer_sees>(x, shift(prev)));
+    auto plain_Q = detail::mixer_of(mixer, detail::seen_by_mixer<Options.mixer_sees>(x, shift(prev)));
+    auto Q = detail::either<Options.weight_norm>(weight_normed(plain_Q), plain_Q);
     auto delta = detail::steps<Options.delta_rank>(detail::either<Options.delta_sees_y>(s, x));
-    auto b = detail::either<Options.normalise>(normalise(linear<"b", d_state>(s)), linear<"b", d_state>(s));
-    auto c = detail::either<Options.normalise>(normalise(linear<"c", d_state>(s)), linear<"c", d_state>(s));
+    auto b_map = detail::map_of_both<Options.weight_norm, "b", d_state>(x, shift(prev));
+    auto c_map = detail::map_of_both<Options.weight_norm, "c", d_state>(x, shift(prev));
+    auto b = detail::either<Options.normalise>(normalise(b_map), b_map);
+    auto c = detail::either<Options.normalise>(normalise(c_map), c_map);
     auto x_tilde = Q * x + (identity - Q) * prev;
     auto p = selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde;
     if constexpr (Options.gate_in_loop) {
@@ -104,7 +117,7 @@ auto fp_mamba(Mixer mixer) {
         return in + linear<"out", d_in>(y);
     } else {
         auto y = fixed_point(layer_norm<"y_norm">(p));
-        auto z = linear<"z">(cat(u, shift(y)));
+        auto z = detail::map_of_both<Options.weight_norm, "z">(u, shift(y));
         return in + linear<"out", d_in>(silu(z) * y);
     }
 }

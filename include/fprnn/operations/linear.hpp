@@ -23,6 +23,8 @@ struct linear : operation_on<T, Backend> {
         T* packed = nullptr;      ///< the parts of W that one-token chunks multiply
         T* packed_bar = nullptr;  ///< a tile of the map's cotangents
         T *joint_weights = nullptr, *joint_rows = nullptr;  ///< where a backend multiplies several maps at a time
+        T *W = nullptr,
+          *W_bar = nullptr;  ///< [n,k] and its cotangents; null where they are the parameters and their gradient
     };
 
     static constexpr bool keeps_values = true;
@@ -107,7 +109,7 @@ struct linear : operation_on<T, Backend> {
         multiply_weights(f, s, 0, f.rows(),
                          [&](const part& p) { return !f.graph.is_iterated(s) || p.is_hoisted || !f.unrolled; });
         if (!f.graph[s].has_bias) return;
-        auto sums = f.sums(f.rows(), n, f.gradient_of(s) + n * columns(f, s));
+        auto sums = f.sums(f.rows(), n, f.gradient_of(s) + bias_at(f, s));
         f.each_row(f.rows(), body::add_rows<T>{n, f.bars(s, 0), sums.into});
         sums.finish();
     }
@@ -148,7 +150,12 @@ protected:
         }
     }
     static matrix<const T> weights(const frame& f, slot s, const part& p) {
-        return {f.parameters_of(s) + p.column, f.width(s), p.width, columns(f, s)};
+        const T* W = f.template own<memory>(s).W;
+        return {(W ? W : f.parameters_of(s)) + p.column, f.width(s), p.width, columns(f, s)};
+    }
+    static matrix<T> weights_bar(const frame& f, slot s, const part& p) {
+        T* W_bar = f.template own<memory>(s).W_bar;
+        return {(W_bar ? W_bar : f.gradient_of(s)) + p.column, f.width(s), p.width, columns(f, s)};
     }
     /// Whether something is there before the iterated parts are multiplied: the bias, or hoisted parts.
     static bool has_hoisted(const frame& f, slot s) {
@@ -158,13 +165,18 @@ protected:
         return false;
     }
 
-private:
-    enum which { hoisted, here };
-
     static index columns(const frame& f, slot s) {
         index all = 0;
         for (const slot from : f.graph.operands(s)) all += f.width(from);
         return all;
+    }
+
+private:
+    enum which { hoisted, here };
+
+    /// Where the bias stands among the node's parameters.
+    static index bias_at(const frame& f, slot s) {
+        return f.width(s) * (columns(f, s) + (f.graph[s].weight_normed ? 1 : 0));
     }
     /// Whether every token's rows are evaluated once: what is hoisted need not be copied then.
     static bool is_evaluated_once(const frame& f, slot s) {
@@ -203,8 +215,7 @@ private:
         };
         for_each_part(f, s, [&](const part& p) {
             if (!which(p)) return;
-            some[count++] = {{f.gradient_of(s) + p.column, f.width(s), p.width, columns(f, s)},
-                             f.value_rows(p.from, row, n)};
+            some[count++] = {weights_bar(f, s, p), f.value_rows(p.from, row, n)};
             if (count == some.size()) multiply();
         });
         if (count > 0) multiply();
@@ -213,7 +224,7 @@ private:
     static bool start(const frame& f, slot s, T* out, index n) {
         if (!f.graph[s].has_bias) return true;
         const index D = f.width(s);
-        f.each_row(n, body::copy<T>{D, {f.parameters_of(s) + D * columns(f, s), 0}, {out, D}});
+        f.each_row(n, body::copy<T>{D, {f.parameters_of(s) + bias_at(f, s), 0}, {out, D}});
         return false;
     }
     /// Says whether the next product overwrites.

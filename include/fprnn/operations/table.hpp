@@ -14,6 +14,7 @@
 #include <fprnn/operations/repeat.hpp>
 #include <fprnn/operations/scan.hpp>
 #include <fprnn/operations/shift.hpp>
+#include <fprnn/operations/weight_normed.hpp>
 #include <fprnn/recurrences/selective_scan.hpp>
 
 #include <array>
@@ -48,6 +49,9 @@ template <auto Name, class E, class Parts, class W, class B, class Init, const g
           class Backend>
 struct operation_of<linear_of_parts_node<Name, E, Parts, W, B, Init>, G, S, T, Backend>
     : std::type_identity<operations::linear_of_parts<T, Backend>> {};
+template <class Map, const graph::view& G, graph::slot S, class T, class Backend>
+struct operation_of<weight_normed_node<Map>, G, S, T, Backend>
+    : std::type_identity<operations::weight_normed_linear<T, Backend>> {};
 template <class Lambda, class U, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<scan_node<Lambda, U>, G, S, T, Backend> : std::type_identity<operations::scan<T, Backend>> {};
 template <auto Name, class Delta, class B, class C, class U, const graph::view& G, graph::slot S, class T,

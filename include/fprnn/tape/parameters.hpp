@@ -32,8 +32,10 @@ public:
         values_.resize(detail::addressable<T>(all, "parameter_tree", [&] {
             return "'" + spec.name + "' " + spec.extents.to_string() + " after " + std::to_string(offset) + " others";
         }));
+        view<const T> before;
+        if (!entries_.empty()) before = {values_.data() + entries_.back().offset, entries_.back().shape};
         entries_.push_back({spec.name, spec.extents, offset, spec.decay});
-        initialise(view<T>(values_.data() + offset, spec.extents), spec.init, spec.name, s);
+        initialise<T>({values_.data() + offset, spec.extents}, spec.init, spec.name, s, before);
     }
 
     /// The same names and shapes, all zero.
