@@ -80,6 +80,27 @@ TEST_CASE("initialiser: log_uniform is the logarithm of what is uniform on [a,b)
     CHECK(std::abs(mean - 8.5) <= 4 * 15 / std::sqrt(12 * 20000.0));
 }
 
+TEST_CASE("initialiser: row_norm gives the lengths of the rows of the parameter before, which has to be there") {
+    tensor<float> v({3, 2}), g({3}), none({0});
+    const float numbers[] = {3, -4, 0, 0, 1e-30F, 0};
+    std::copy_n(numbers, 6, v.data());
+    const initialiser of_rows{rule::row_norm};
+    const auto start_behind = [&](tensor<float>& x, fprnn::view<const float> before) {
+        fprnn::initialise(x.view(), of_rows, "g", fprnn::seed{1}, before);
+    };
+    start_behind(g, v.view());
+    CHECK(g[0] == 5);
+    CHECK(g[1] == 0);
+    CHECK(g[2] == 1e-30F);
+    for (const fprnn::view<const float> before : {fprnn::view<const float>(), fprnn::view<const float>(g.view())})
+        CHECK_THROWS_AS(start_behind(g, before), fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(start_behind(none, v.view()),
+                         "initialise: 'g' [0] starts at the lengths of rows: expected [n] behind a parameter [n,k], "
+                         "got [3,2]",
+                         fprnn::argument_error);
+    start_behind(none, tensor<float>({0, 2}).view());
+}
+
 TEST_CASE("initialiser: log_row gives row n of [N,D] log(n + 1), and empty parameters nothing") {
     const auto x = start({rule::log_row}, {16, 2});
     for (index i = 0; i < 32; ++i) CHECK(x[i] == std::log(static_cast<double>(i / 2 + 1)));

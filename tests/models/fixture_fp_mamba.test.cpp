@@ -38,6 +38,15 @@ TEST_CASE("fp_mamba: with every option another, values and gradients are those o
     check_fixture<float>(block, fixed, 1e-6, float_gradients);
 }
 
+TEST_CASE("fp_mamba: with weight-normalised maps, values and gradients are those of NumPy") {
+    constexpr fprnn::models::fp_mamba_options weight_norm{.weight_norm = true};
+    const auto block = fprnn::models::fp_mamba<weight_norm>(fprnn::householder<2, "Q", 2>);
+    const fixture fixed("fp_mamba_weight_norm");
+    check_iterates(block, fixed);
+    check_fixture<double>(block, fixed, 1e-12, 1e-12);
+    check_fixture<float>(block, fixed, 1e-6, float_gradients);
+}
+
 TEST_CASE("published_mamba: values and gradients are those of NumPy, a token after the other") {
     const fixture fixed("published_mamba");
     check_fixture<double>(fprnn::models::published_mamba<3>(), fixed, 1e-12, 1e-12);

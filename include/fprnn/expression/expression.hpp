@@ -122,12 +122,12 @@ constexpr auto weight_normed(E) {
 template <class... NoName, expression E, class... More>
 constexpr auto linear(E, const More&...) {
     static_assert(detail::never<E>, "linear has a name, that of its parameters: linear<\"W\">(e)");
-    return previous_node{};  // an expression, so that this stays the only error
+    return linear<"W">(E());  // so that this stays the only error
 }
 template <class... NoName, expression E, class... More>
 constexpr auto affine(E, const More&...) {
     static_assert(detail::never<E>, "affine has a name, that of its parameters: affine<\"W\">(e)");
-    return previous_node{};  // an expression, so that this stays the only error
+    return affine<"W">(E());  // so that this stays the only error
 }
 
 namespace detail {

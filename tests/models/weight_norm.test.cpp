@@ -1,0 +1,98 @@
+#include "models/block_gradients.hpp"
+#include "operations/plain_weights.hpp"
+
+#include <string>
+
+namespace {
+
+using namespace fprnn::testing;
+using fprnn::index;
+using fprnn::tensor;
+using options = fprnn::models::fp_mamba_options;
+
+constexpr options weight_norm{.weight_norm = true};
+constexpr fprnn::dims sizes{.d_in = 4, .d_inner = 5, .d_state = 3};
+
+/// The parameters of the block with plain maps, whose b, c and z see both operands.
+void put_joined_weights(const fprnn::parameter_tree<double>& theta, fprnn::parameter_tree<double>& plain) {
+    for (const auto& p : plain.entries()) {
+        const bool is_joined = theta.contains(p.name + "_y");
+        const tensor<double> of_y = is_joined ? plain_weights(theta, p.name + "_y") : tensor<double>();
+        const bool is_normed = theta.contains(p.name + ".scale");
+        const tensor<double> W = is_normed ? plain_weights(theta, p.name) : tensor<double>();
+        const auto own = theta[p.name];
+        for (index i = 0; i < p.shape.count(); ++i) {
+            const index columns = p.shape.back(), before = own.shape().back(), r = i / columns, k = i % columns;
+            double& to = plain[p.name].data()[i];
+            if (is_joined)
+                to = k < before ? own(r, k) : of_y(r, k - before);
+            else
+                to = is_normed ? W.data()[i] : own.data()[i];
+        }
+    }
+}
+
+TEST_CASE("fp_mamba with weight_norm: the plain block with these W, in every schedule, reduced to R numbers or not") {
+    double worst = 0;
+    const auto check = [&](auto normed_block, auto plain_block) {
+        fprnn::layer normed(normed_block), plain(plain_block);
+        auto theta = fprnn::init<double>(normed, sizes);
+        shake(theta, 0.1);
+        auto joined = fprnn::init<double>(plain, sizes);
+        put_joined_weights(theta, joined);
+        const auto x = normal({19, 6, 4}, 1), y_bar = normal({19, 6, 4}, 2);
+        for (const index C : {index{1}, index{2}, index{4}, fprnn::whole_sequence}) {
+            CAPTURE(C);
+            normed.schedule = plain.schedule = {.length = C, .tolerance = 1e-14, .ell_max = 2000};
+            normed.adjoint = plain.adjoint = fprnn::implicit{.tolerance = 1e-13, .ell_max = 2000};
+            const auto got = differentiate(normed, theta, x, y_bar), expected = differentiate(plain, joined, x, y_bar);
+            REQUIRE(expected.sol.all_converged());
+            const double value = distance(got.sol.value, expected.sol.value) / largest(expected.sol.value);
+            const double gradient = distance(got.x_bar, expected.x_bar) / largest(expected.x_bar);
+            CHECK(value <= 1e-12);
+            CHECK(gradient <= 1e-11);
+            worst = larger(worst, larger(value, gradient));
+        }
+    };
+    CHECK(decltype(fprnn::layer(fprnn::models::fp_mamba<weight_norm>(fprnn::householder<2>)))::is_reduced);
+    check(fprnn::models::fp_mamba<weight_norm>(fprnn::householder<2>), fprnn::models::fp_mamba<2>());
+    check(fprnn::models::fp_mamba<weight_norm>(fprnn::kronecker), fprnn::models::fp_mamba(fprnn::kronecker));
+    MESSAGE("weight-normalised and plain blocks differ by " << worst);
+}
+
+TEST_CASE("fp_mamba with weight_norm: which maps are weight-normalised, whatever makes the mixer") {
+    const auto normed = [](auto block) {
+        std::string names;
+        for (const auto& p : fprnn::layer(block).declare(sizes))
+            if (p.name.ends_with(".scale")) names += p.name + " ";
+        return names;
+    };
+    using fprnn::models::fp_mamba;
+    const auto others_than_the_authors = [&](auto block) {
+        std::string names = normed(block);
+        for (const std::string name : {"Q.u", "Q.alpha", "b_y", "c_y", "z_y"}) {
+            const auto at = names.find(name + ".scale ");
+            REQUIRE(at != std::string::npos);
+            names.erase(at, name.size() + 7);
+        }
+        return names;
+    };
+    CHECK(others_than_the_authors(fp_mamba<weight_norm>(fprnn::householder<1>)).empty());
+    CHECK(others_than_the_authors(fp_mamba<weight_norm>(weight_normed(fprnn::householder<1>))).empty());
+    CHECK(others_than_the_authors(fp_mamba<weight_norm>([](auto s) { return fprnn::dplr<1>(s); })).empty());
+    CHECK(normed(fp_mamba<options{.gate_in_loop = true, .weight_norm = true}>(fprnn::householder<1>)).find("z_y") ==
+          std::string::npos);
+    CHECK(normed(fp_mamba(fprnn::householder<1>)).empty());
+}
+
+TEST_CASE("fp_mamba with weight_norm: every gradient of the block is that of central differences") {
+    check_block_gradients(fprnn::models::fp_mamba<weight_norm>(fprnn::householder<1>),
+                          {.d_in = 3, .d_inner = 4, .d_state = 2}, 2, 5, 0.1, 0.5);
+}
+
+TEST_CASE("fp_rnn with a weight-normalised mixer: every gradient of the block is that of central differences") {
+    check_block_gradients(fprnn::models::fp_rnn(weight_normed(fprnn::householder<1>)), {.d_in = 3, .d_inner = 4}, 2, 5,
+                          0.1);
+}
+
+}  // namespace
