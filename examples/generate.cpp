@@ -85,6 +85,8 @@ int main(int argc, char** argv) {
         {"gated-deltanet", [] { return generate(stack(gated_deltanet(), swiglu())); }},
         {"delta-product", [] { return generate(state_tracking_delta_product<2>()); }},
         {"lstm", [] { return generate(lstm()); }},
+        {"mlstm", [] { return generate(mlstm_block()); }},
+        {"slstm", [] { return generate(stack(slstm_block(), swiglu())); }},
         // It has to have seen places as far away as it is asked for.
         {"transformer", [] { return generate(transformer(), 80); }},
     };

@@ -13,9 +13,9 @@ using fprnn::models::slstm_block;
 constexpr fprnn::dims sizes{.d_in = 6, .d_inner = 8, .heads = 2};
 
 TEST_CASE("xlstm: every gradient of the blocks is that of central differences") {
-    check_block_gradients(mlstm_block<2>(), {.d_in = 3, .d_inner = 4, .heads = 2}, 2, 5, 0.2);
-    check_block_gradients(slstm_block<2>(), {.d_in = 4, .d_inner = 1, .heads = 2}, 2, 5, 0.2);
-    check_block_gradients(slstm_block<0>(), {.d_in = 4, .d_inner = 1, .heads = 2}, 1, 4, 0.2);
+    check_block_gradients(mlstm_block<2>(), {.d_in = 3, .d_inner = 8, .heads = 2}, 2, 4, 0.2);
+    check_block_gradients(slstm_block<2>(), sizes, 2, 4, 0.2);
+    check_block_gradients(slstm_block<0>(), sizes, 1, 4, 0.2);
 }
 
 TEST_CASE("xlstm: where parameters begin") {

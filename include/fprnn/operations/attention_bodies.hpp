@@ -176,18 +176,18 @@ struct attention_rows {
     strided<const T> q, k, v, y;  ///< y is not read forward
     strided<T> turned;            ///< [rows, H K], q, turned and divided by √K
     attending::normaliser<T>* z;  ///< [rows, H]
+    T scale = 1 / std::sqrt(static_cast<T>(of.K));
 
     attended<T> sequence(index s) const { return {of, cache + s * of.carry()}; }
     index tokens_of(index s) const { return lengths ? lengths[s] : tokens; }
     bool has(index r) const { return r / tile < tokens_of(r % tile); }
     /// Where the token stands, counted from the first call on.
     index place(index r) const { return sequence(r % tile).count() + r / tile; }
-    T scale() const { return 1 / std::sqrt(static_cast<T>(of.K)); }
 
     void turn_query(index r) const {
         positions.turn(
             place(r), T(1), [&](index h, index c) { return q[r][h * of.K + c]; },
-            [&](index h, index c, T number) { turned[r][h * of.K + c] = scale() * number; });
+            [&](index h, index c, T number) { turned[r][h * of.K + c] = scale * number; });
     }
 };
 
@@ -252,7 +252,7 @@ private:
                                          bar);
         all.positions.turn(
             all.place(r), T(-1), [&, K = K](index h, index c) { return turned_bar[h * K + c]; },
-            [&, K = K](index h, index c, T number) { q_bar[r][h * K + c] += all.scale() * number; });
+            [&, K = K](index h, index c, T number) { q_bar[r][h * K + c] += all.scale * number; });
     }
     /// The cotangent of a key and a value that were appended.
     void take(index r, const attended<T>& bar) const {
