@@ -35,7 +35,8 @@ void put_joined_weights(const fprnn::parameter_tree<double>& theta, fprnn::param
 TEST_CASE("fp_mamba with weight_norm: the plain block with these W, in every schedule, reduced to R numbers or not") {
     double worst = 0;
     const auto check = [&](auto normed_block, auto plain_block) {
-        fprnn::layer normed(normed_block), plain(plain_block);
+        fprnn::layer normed(normed_block);
+        fprnn::layer plain(plain_block);
         auto theta = fprnn::init<double>(normed, sizes);
         shake(theta, 0.1);
         auto joined = fprnn::init<double>(plain, sizes);

@@ -88,7 +88,9 @@ TEST_CASE("weight_normed: the plain map with this W, in every schedule, adjoint 
          {fprnn::adjoint(fprnn::implicit{.tolerance = 1e-13, .ell_max = 500}), fprnn::adjoint(fprnn::one_step{}),
           fprnn::adjoint(fprnn::unrolled{}), fprnn::adjoint(fprnn::truncated{1})})
         for (const index C : {index{1}, index{2}, index{5}, fprnn::whole_sequence})
-            for (const auto& [B, threads] : {std::pair{index{2}, 1}, {index{2}, 3}, {index{37}, 3}}) {
+            for (const auto& batch : {std::pair{index{2}, 1}, {index{2}, 3}, {index{37}, 3}}) {
+                const index B = batch.first;
+                const int threads = batch.second;
                 CAPTURE(C);
                 CAPTURE(B);
                 const chunked schedule{.length = C, .tolerance = 1e-13, .ell_max = 500};
