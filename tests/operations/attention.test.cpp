@@ -279,6 +279,35 @@ TEST_CASE("attention: room that is not in use is not looked at") {
                     there_and_back(rotary_layer, theta, x, spoilt, y_bar, none).x_bar));
 }
 
+/// Memory that calls take next, of numbers that nobody may read.
+void spoil_memory() {
+    auto& pool = fprnn::scratch_pool<double>::shared();
+    pool.clear();
+    constexpr index n = index(1) << 16;
+    fprnn::scratch_pool<double>::lease one(pool, n), other(pool, n), third(pool, n);
+    for (double* memory : {one.data(), other.data(), third.data()})
+        std::fill_n(memory, n, std::numeric_limits<double>::quiet_NaN());
+}
+
+TEST_CASE("attention: nothing is read that was not written, behind ends and without a cotangent of the carry") {
+    const fprnn::layer l(linear<"out", fprnn::d_in>(attention_of<positions::rotary>(in)));
+    const auto theta = parameters<double>(l, sizes);
+    const auto x = normal({2, 5, 4}, 1), y_bar = normal({2, 5, 4}, 2);
+    const std::vector<index> n{5, 2};
+    const auto carry = l(theta, normal({2, 3, 4}, 3)).carry;
+    const auto expected = there_and_back(l, theta, x, carry, y_bar, tensor<double>(carry.shape()), n);
+    fprnn::eigen backend(1);
+    decltype(l)::record<double, fprnn::eigen> kept;
+    spoil_memory();
+    (void)l.run<double>(theta.widths, theta.data(), x.view(), carry.view(), backend, &kept, n);
+    tensor<double> x_bar(x.shape()), carry_bar(carry.shape());
+    auto theta_bar = theta.zeros_like();
+    l.back<double>(kept, x.view(), y_bar.view(), x_bar.view(), theta_bar.data(), backend, {{}, carry_bar.view()});
+    CHECK(same_bits(x_bar, expected.x_bar));
+    CHECK(same_bits(carry_bar, expected.carry_bar));
+    CHECK(same_bits(theta_bar, expected.theta_bar));
+}
+
 TEST_CASE("attention: more tokens than there is room for are refused, and the carry is what it was") {
     const auto theta = parameters<float>(plain_layer, sizes);
     const auto carry = plain_layer(theta, normal<float>({2, 6, 4}, 1), std::vector<index>{6, 2}).carry;
