@@ -1,4 +1,4 @@
-// expect: linear_of_parts has a name and a number of parts: linear_of_parts<"W", heads>(e)
+// expect: linear_of_parts has a name and a number of parts
 #include <fprnn/fixed_point/layer.hpp>
 
 using namespace fprnn::symbols;
