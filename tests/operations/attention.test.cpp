@@ -383,6 +383,19 @@ TEST_CASE("attention: logits of 1e4 in float neither overflow nor lose the softm
     }
 }
 
+TEST_CASE("attention: logits that are all far below zero have the softmax that they have near it") {
+    const fprnn::dims d{.d_in = 2, .d_inner = 1, .heads = 1, .d_head = 2, .d_key = 1, .context = 200};
+    auto theta = fprnn::init<float>(plain_layer, d);
+    theta["q"].data()[0] = 100, theta["q"].data()[1] = 0;
+    theta["k"].data()[0] = 0, theta["k"].data()[1] = 100;
+    for (int i = 0; i < 4; ++i) theta["v"].data()[i] = i % 3 == 0 ? 1 : 0;
+    // l = -1e4 x_1 with x_1 >= 1: exp(l) is 0, and the smallest x_1 is that of tokens 0 and 75.
+    tensor<float> x({1, 150, 2});
+    for (index t = 0; t < 150; ++t) x(0, t, 0) = -1, x(0, t, 1) = 1 + static_cast<float>(t % 75) / 75;
+    const auto y = plain_layer(theta, x).value;
+    for (index t = 0; t < 150; ++t) CHECK(y(0, t, 1) == 1);
+}
+
 TEST_CASE("attention: a token that is not finite spoils those behind it alone") {
     const auto theta = parameters<float>(rotary_layer, sizes);
     auto x = normal<float>({1, 5, 4}, 1);
