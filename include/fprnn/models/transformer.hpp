@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/models/swiglu.hpp>
 
 namespace fprnn::models {
 
@@ -18,8 +18,7 @@ auto transformer() {
     auto u = rms_norm<"norm">(in);
     auto y = attention<positions::rotary>(linear<"q", keys>(u), linear<"k", keys>(u), linear<"v">(u));
     auto a = in + linear<"out", d_in>(y);
-    auto w = rms_norm<"mlp_norm">(a);
-    return a + linear<"down", d_in>(silu(linear<"gate", Width>(w)) * linear<"up", Width>(w));
+    return detail::swiglu_of<"mlp_norm", Width>(a);
 }
 
 }  // namespace fprnn::models
