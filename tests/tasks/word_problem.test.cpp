@@ -307,25 +307,45 @@ TEST_CASE("a sequence depends on its number alone: not on the batch, its length 
     }
 }
 
-TEST_CASE("sequences, seeds and the two parts all differ") {
+TEST_CASE("sequences, seeds and the parts all differ") {
     std::vector<std::vector<std::int32_t>> all;
     for (const std::uint64_t seed : {0u, 1u, 2u})
-        for (const auto part : {word_problem::split::train, word_problem::split::test}) {
+        for (const auto part :
+             {word_problem::split::train, word_problem::split::validation, word_problem::split::test}) {
             const auto b = draw({.group = finite_group("A5"), .seed = {seed}, .part = part}, 200, 16);
             for (index s = 0; s < 200; ++s) all.push_back(row(b.tokens, s));
         }
     std::sort(all.begin(), all.end());
-    CHECK(all.size() == 1200);
+    CHECK(all.size() == 1800);
     CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
 }
 
-TEST_CASE("the last sequence of train is followed by an error, not by the first of test") {
+TEST_CASE("the last sequence of a part is followed by an error, not by the first of another") {
     const word_problem problem{.group = finite_group("A5")};
-    const std::uint64_t last = (std::uint64_t{1} << 63) - 1;
+    const std::uint64_t last = (std::uint64_t{1} << 62) - 1;
     CHECK_NOTHROW(draw(problem, 1, 4, last));
     CHECK_THROWS_WITH_AS(draw(problem, 2, 4, last),
-                         "word_problem: there are 2^63 sequences, got first_sequence 9223372036854775807",
+                         "word_problem: there are 2^62 sequences, got first_sequence 4611686018427387903",
                          argument_error);
+}
+
+TEST_CASE("begin_token: the authors' layout, a token of its own before the same sequence") {
+    word_problem problem{.group = finite_group("S4"), .seed = {3}};
+    const auto plain = draw(problem, 5, 8, 40);
+    problem.begin_token = true;
+    const auto with = draw(problem, 5, 9, 40);
+    for (index b = 0; b < 5; ++b) {
+        CHECK(with.tokens(b, 0) == 24);
+        CHECK(with.targets(b, 0) == 24);
+        for (index t = 0; t < 8; ++t) {
+            CHECK(with.tokens(b, t + 1) == plain.tokens(b, t));
+            CHECK(with.targets(b, t + 1) == plain.targets(b, t));
+        }
+    }
+    CHECK(problem.vocabulary() == 25);
+    CHECK(problem.classes() == 25);
+    CHECK(problem.name() == "S4");
+    CHECK_NOTHROW(draw(problem, 4, 0));
 }
 
 TEST_CASE("tokens and targets are uniform on the group") {

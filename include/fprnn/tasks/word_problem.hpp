@@ -1,7 +1,6 @@
 #pragma once
 
-#include <fprnn/core/random.hpp>
-#include <fprnn/core/tensor.hpp>
+#include <fprnn/tasks/split.hpp>
 
 #include <algorithm>
 #include <array>
@@ -171,36 +170,30 @@ private:
 /// Data are made as they are asked for, and sequence s is a pure function of (group, seed, part, s): the batch it
 /// comes in, the order of calls and other threads do not change it, and a shorter T gives a prefix of it.
 struct word_problem {
-    /// Train and test never share a stream of random numbers, whatever their seeds. Equal sequences can still be
-    /// drawn by chance, which matters when order^T is not large.
-    enum class split { train, test };
+    using split = fprnn::split;
 
     finite_group group;
     fprnn::seed seed{};
     split part = split::train;
+    /// The authors' layout: the first token and its target are both the number after the last element, and elements follow.
+    bool begin_token = false;
 
-    index vocabulary() const { return group.order(); }
+    std::string name() const { return group.name(); }
+    index vocabulary() const { return group.order() + begin_token; }
+    index classes() const { return vocabulary(); }
 
     /// Overwrites row b of tokens [B,T] with sequence first_sequence + b, and of targets [B,T] with its products.
-    /// Sequences are numbered from 0 to 2^63 − 1. argument_error when the shapes are not both [B,T].
+    /// Sequences are numbered from 0 to 2^62 − 1. argument_error when the shapes are not both [B,T].
     /// This is what train() and evaluate() call.
     void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first_sequence) const {
-        require(tokens.shape().rank() == 2 && tokens.shape() == targets.shape(), "word_problem", [&] {
-            return "tokens and targets must both be [B,T], got " + tokens.shape().to_string() + " and " +
-                   targets.shape().to_string();
-        });
-        const index batch = tokens.shape()[0], length = tokens.shape()[1];
-        constexpr std::uint64_t sequences = std::uint64_t{1} << 63;
-        require(first_sequence <= sequences - static_cast<std::uint64_t>(batch), "word_problem",
-                [&] { return "there are 2^63 sequences, got first_sequence " + std::to_string(first_sequence); });
+        detail::require_rows("word_problem", tokens, targets, first_sequence);
         const auto order = static_cast<std::uint64_t>(group.order());
-        for (index b = 0; b < batch; ++b) {
-            // The highest bit of the stream's number tells the parts apart, hence no pair of seeds can mix them.
-            const std::uint64_t s = first_sequence + static_cast<std::uint64_t>(b);
-            const random_stream random(seed, part == split::test ? s | sequences : s);
+        for (index b = 0; b < tokens.shape()[0]; ++b) {
+            const random_stream random = detail::stream_of(seed, part, first_sequence + static_cast<std::uint64_t>(b));
+            if (begin_token && tokens.shape()[1] > 0) tokens(b, 0) = targets(b, 0) = static_cast<std::int32_t>(order);
             index product = group.identity();
-            for (index t = 0; t < length; ++t) {
-                const auto x = static_cast<index>(random.below(t, order));
+            for (index t = begin_token; t < tokens.shape()[1]; ++t) {
+                const auto x = static_cast<index>(random.below(t - begin_token, order));
                 product = group.compose(product, x);
                 tokens(b, t) = static_cast<std::int32_t>(x);
                 targets(b, t) = static_cast<std::int32_t>(product);
