@@ -59,11 +59,19 @@ auto convolved(E x) {
     else
         return silu(convolution<Name, K>(x));
 }
+/// W x, weight-normalised or not.
+template <bool WeightNorm, fixed_string Name, class Width = d_inner, class X>
+auto map_of(X x) {
+    if constexpr (WeightNorm)
+        return weight_normed(linear<Name, Width>(x));
+    else
+        return linear<Name, Width>(x);
+}
 /// W [x; y], or W x + W_y y with W_y, "Name_y", weight-normalised.
 template <bool WeightNorm, fixed_string Name, class Width = d_inner, class X, class Y>
 auto map_of_both(X x, Y y) {
     if constexpr (WeightNorm)
-        return linear<Name, Width>(x) + weight_normed(linear<joined_name<Name>("_y"), Width>(y));
+        return linear<Name, Width>(x) + map_of<true, joined_name<Name>("_y"), Width>(y);
     else
         return linear<Name, Width>(cat(x, y));
 }

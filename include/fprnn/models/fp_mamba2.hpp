@@ -13,6 +13,8 @@ struct fp_mamba2_options {
     int groups = 1;
     /// b̄ and c̄ have length 1 in each group.
     bool normalise = true;
+    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and the second gate, "gate_y".
+    bool weight_norm = false;
 };
 
 }  // namespace fprnn::models
@@ -46,10 +48,13 @@ auto fp_mamba2(Mixer mixer) {
     auto x = detail::convolved<"x_conv", K>(linear<"x">(u));
     auto before = shift(prev);
 
-    auto Q = detail::mixer_of(mixer, cat(x, before));
+    auto plain_Q = detail::mixer_of(mixer, cat(x, before));
+    auto Q = detail::either<Options.weight_norm>(weight_normed(plain_Q), plain_Q);
     auto delta = softplus(affine<"delta", heads, start::softplus_step<1, 100>>(u));
-    auto b_seen = detail::convolved<"b_conv", K>(linear<"b", states>(u)) + linear<"b_y", states>(before);
-    auto c_seen = detail::convolved<"c_conv", K>(linear<"c", states>(u)) + linear<"c_y", states>(before);
+    auto b_of_y = detail::map_of<Options.weight_norm, "b_y", states>(before);
+    auto c_of_y = detail::map_of<Options.weight_norm, "c_y", states>(before);
+    auto b_seen = detail::convolved<"b_conv", K>(linear<"b", states>(u)) + b_of_y;
+    auto c_seen = detail::convolved<"c_conv", K>(linear<"c", states>(u)) + c_of_y;
     auto b = detail::either<Options.normalise>(normalise<d_state>(b_seen), b_seen);
     auto c = detail::either<Options.normalise>(normalise<d_state>(c_seen), c_seen);
     auto x_tilde = Q * x + (identity - Q) * prev;
@@ -57,7 +62,7 @@ auto fp_mamba2(Mixer mixer) {
              detail::skip_of_heads() * x_tilde;
     auto y = fixed_point(rms_norm<"y_norm">(p * silu(linear<"z">(u))));
     if constexpr (Options.gate_outside)
-        return in + linear<"out", d_in>(silu(linear<"gate">(cat(u, shift(y)))) * y);
+        return in + linear<"out", d_in>(silu(detail::map_of_both<Options.weight_norm, "gate">(u, shift(y))) * y);
     else
         return in + linear<"out", d_in>(y);
 }
