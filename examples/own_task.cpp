@@ -49,6 +49,25 @@ struct stored {
 };
 //! [stored]
 
+//! [real]
+/// The sum of the numbers so far.
+struct running_sum {
+    static fp::index inputs() { return 1; }
+    static fp::index outputs() { return 1; }
+
+    void operator()(fp::view<float> x, fp::view<float> y, std::uint64_t first) const {  // both [B,T,1]
+        for (fp::index b = 0; b < x.shape()[0]; ++b) {
+            const fp::random_stream random(fp::seed{1}, first + static_cast<std::uint64_t>(b));
+            float sum = 0;
+            for (fp::index t = 0; t < x.shape()[1]; ++t) {
+                x(b, t, 0) = static_cast<float>(0.3 * random.normal(t));
+                y(b, t, 0) = sum += x(b, t, 0);
+            }
+        }
+    }
+};
+//! [real]
+
 int main() {
     //! [train]
     const fp::models::sequence_model model(
@@ -73,5 +92,17 @@ int main() {
     unseen(arrays.all_tokens, arrays.all_targets, 0);
     const auto read = fp::evaluate(model, theta, 64, 256, arrays);
     //! [evaluate]
+
+    //! [sum]
+    const fp::models::sequence_model adder(fp::models::lstm(),
+                                           {.classes = 1, .d_model = 16, .d_inner = 16, .inputs = 1});
+    auto weights = adder.init<float>(fp::seed{0});
+    const auto before = fp::evaluate(adder, weights, 16, 256, running_sum{});
+    fp::train(adder, weights, {.batch = 32, .length = 16, .steps = 200, .optimiser = {.learning_rate = 0.01}},
+              running_sum{}, [](const fp::training_step&) { return true; });
+    const auto after = fp::evaluate(adder, weights, 16, 256, running_sum{});
+    std::printf("running sum: mean square %.4f, after training %.4f\n", before.loss, after.loss);
+    //! [sum]
+    if (after.loss > 0.2 * before.loss) return 1;
     return made.accuracy.sequence > 0.95 && read.answers == made.answers ? 0 : 1;
 }

@@ -99,6 +99,9 @@ TEST_CASE("evaluate: every sequence is seen once, also where they do not fill th
     CHECK(e.accuracy.sequence == doctest::Approx(298.0 / 300));
     CHECK(e.accuracy.token == doctest::Approx(298.0 / 300));
     CHECK(e.answers.size() == 900);
+    // The token has the logit 1, the others 0.
+    const double all = std::log(4 + std::exp(1.0)), right = all - 1;
+    CHECK(e.loss == doctest::Approx((298 * right + 2 * all) / 300).epsilon(1e-6));
     CHECK_FALSE(e.convergence.has_value());
     CHECK_THROWS_WITH_AS(fprnn::evaluate(echo{5}, none, 0, 1, sample, fprnn::eigen(1)),
                          "evaluate: length must be at least 1, got 0", fprnn::argument_error);
@@ -107,6 +110,28 @@ TEST_CASE("evaluate: every sequence is seen once, also where they do not fill th
     CHECK_THROWS_WITH_AS(fprnn::evaluate(echo{5}, none, many, many, sample, fprnn::eigen(1)),
                          "evaluate: sequences * length: 1099511627776 x 1099511627776 does not fit 64 bits",
                          fprnn::argument_error);
+}
+
+TEST_CASE("evaluate: the loss is the mean over the tokens that count, of all batches together") {
+    // Of sequence s the first s mod 3 tokens count, and the target is the token where s is even.
+    const auto sample = [](fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> targets, std::uint64_t first) {
+        for (index b = 0; b < tokens.shape()[0]; ++b)
+            for (index t = 0; t < tokens.shape()[1]; ++t) {
+                const auto s = static_cast<std::int32_t>(first) + static_cast<std::int32_t>(b);
+                tokens(b, t) = s % 5;
+                targets(b, t) = t >= s % 3 ? fprnn::ignored_target : (s + s % 2) % 5;
+            }
+    };
+    const fprnn::parameter_tree<float> none;
+    const auto e = fprnn::evaluate(echo{5}, none, 4, 600, sample, fprnn::eigen(2));
+    const double all = std::log(4 + std::exp(1.0));
+    CHECK(e.loss == doctest::Approx(all - 0.5).epsilon(1e-6));
+    CHECK(e.accuracy.token == 0.5);
+    const auto nothing = [&](auto tokens, auto targets, std::uint64_t first) {
+        sample(tokens, targets, first);
+        std::fill(targets.begin(), targets.end(), fprnn::ignored_target);
+    };
+    CHECK(fprnn::evaluate(echo{5}, none, 4, 3, nothing, fprnn::eigen(1)).loss == 0);
 }
 
 TEST_CASE("measure_accuracy: what is not whole sequences, or shorter than the prefix, is refused") {

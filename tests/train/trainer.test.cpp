@@ -285,6 +285,86 @@ TEST_CASE("train: a step of which no target counts has a loss of 0, and others l
     CHECK(losses[59] < 0.1 * losses[1]);
 }
 
+/// Two tables whose rows are added.
+struct two_tables {
+    fprnn::variable operator()(tape& t, fprnn::view<const std::int32_t> tokens,
+                               std::vector<fprnn::solution<float>>*) const {
+        const auto a = fprnn::embedding(t, "a.table", tokens), b = fprnn::embedding(t, "b.table", tokens);
+        tensor<float> sum = t.value(a);
+        for (index i = 0; i < sum.size(); ++i) sum[i] += t.value(b)[i];
+        return t.record(std::move(sum), [=](tape& tp, fprnn::variable self) {
+            for (const auto x : {a, b})
+                for (index i = 0; i < tp.bar(self).size(); ++i) tp.bar(x)[i] += tp.bar(self)[i];
+        });
+    }
+    static parameter_tree<float> init() {
+        parameter_tree<float> theta;
+        for (const char* name : {"a.table", "b.table"})
+            theta.add({name, {classes, classes}, {fprnn::initialiser::rule::normal, 0.1}}, fprnn::seed{0});
+        return theta;
+    }
+};
+
+TEST_CASE("train: frozen parameters keep their bits, and the others are trained as if nothing else were there") {
+    for (const std::string frozen : {"a", "a.table"}) {
+        auto theta = two_tables::init();
+        const auto before = theta;
+        training_options options = small(60);
+        options.optimiser.weight_decay = 0.1;
+        options.frozen = {frozen};
+        double norm = 0, last = 1;
+        fprnn::train(two_tables{}, theta, options, successor, [&](const training_step& s) {
+            if (s.step == 1) norm = s.gradient_norm;
+            last = s.loss;
+            return true;
+        });
+        CHECK(last < 0.3);
+        for (index i = 0; i < classes * classes; ++i) CHECK(theta["a.table"][i] == before["a.table"][i]);
+        for (index i = 0; i < classes * classes; ++i) CHECK(theta["b.table"][i] != before["b.table"][i]);
+        auto both = two_tables::init();
+        options.frozen = {};
+        fprnn::train(two_tables{}, both, options, successor, [&](const training_step& s) {
+            CHECK(norm ==
+                  doctest::Approx(s.gradient_norm / std::sqrt(2.0)).epsilon(1e-6));  // the tables have one gradient
+            return false;
+        });
+    }
+}
+
+TEST_CASE("train: what frozen names has to be there, and something has to be left") {
+    auto theta = two_tables::init();
+    training_options options = small(10);
+    const auto refused = [&](std::vector<std::string> frozen, const char* text) {
+        options.frozen = std::move(frozen);
+        CHECK_THROWS_WITH_AS(fprnn::train(two_tables{}, theta, options, successor, go_on), text, fprnn::argument_error);
+    };
+    refused({"b", "a.tab"}, "train: frozen: expected parameters or beginnings of their names, got 'a.tab'");
+    refused({""}, "train: frozen: expected parameters or beginnings of their names, got ''");
+    refused({"a", "b.table"}, "train: frozen: expected to leave a parameter that is trained, got all of them");
+    fprnn::training_state<float> state(theta, small(10));
+    options.frozen = {"a"};
+    CHECK_THROWS_WITH_AS(fprnn::train(two_tables{}, state, options, successor, go_on),
+                         "train: the state was made with other frozen parameters: 'a.table'", fprnn::argument_error);
+}
+
+TEST_CASE("train: last_token leaves the last answer of each sequence alone") {
+    tensor<std::int32_t> tokens({3, 4}), targets({3, 4}), all({3, 4});
+    successor(tokens.view(), all.view(), 7);
+    fprnn::last_token(successor)(tokens.view(), targets.view(), 7);
+    for (index b = 0; b < 3; ++b)
+        for (index t = 0; t < 4; ++t) CHECK(targets(b, t) == (t == 3 ? all(b, t) : fprnn::ignored_target));
+    auto theta = table();
+    double last = 1;
+    fprnn::train(lookup{}, theta, small(200), fprnn::last_token(successor), [&](const training_step& s) {
+        last = s.loss;
+        CHECK(s.sequence_accuracy == s.token_accuracy);
+        return true;
+    });
+    CHECK(last < 0.1);
+    tensor<std::int32_t> none({3, 0});
+    CHECK_NOTHROW(fprnn::last_token(successor)(none.view(), none.view(), 0));
+}
+
 TEST_CASE("train: options out of their range are refused before anything is trained") {
     auto theta = table();
     const auto message = [&](auto change) {

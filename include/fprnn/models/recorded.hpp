@@ -3,10 +3,12 @@
 #include <fprnn/ops/cross_entropy.hpp>
 #include <fprnn/ops/embedding.hpp>
 #include <fprnn/ops/linear.hpp>
+#include <fprnn/ops/mean_square.hpp>
 #include <fprnn/tape/tape.hpp>
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,6 +26,12 @@ template <class T, class Tensor>
 struct cross_entropy_record {
     Tensor logits_bar;
     cross_entropy_result<T> unobserved;
+};
+
+template <class Tensor>
+struct mean_square_record {
+    Tensor outputs_bar;
+    mean_square_result unobserved;
 };
 
 template <class T, class X>
@@ -92,6 +100,24 @@ variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::
         auto& bar = tp.bar(logits);
         tp.backend().template row<T>(
             detail::add_scaled<T, X>{bar.size(), scale, std::as_const(kept.logits_bar).data(), bar.data()});
+    });
+}
+
+/// The mean square of outputs − targets, [B,T,n]; a target of NaN is not counted. `result`, when given, receives the rest.
+template <class T, backend_for<T> Backend>
+variable mean_square(tape<T, Backend, T>& t, variable outputs, view<const std::type_identity_t<T>> targets,
+                     mean_square_result* result = nullptr) {
+    auto& kept = t.template keep<detail::mean_square_record<typename tape<T, Backend, T>::array>>();
+    t.backend().assign(kept.outputs_bar, t.value(outputs).shape());
+    mean_square_result& r = result ? *result : kept.unobserved;
+    detail::mean_square(t.value(outputs).view(), targets, kept.outputs_bar.view(), t.backend(), r);
+    auto loss = t.make({1});
+    loss[0] = static_cast<T>(r.loss);
+    return t.record(std::move(loss), [&kept, outputs](tape<T, Backend, T>& tp, variable self) {
+        const T scale = std::as_const(tp.bar(self))[0];
+        auto& bar = tp.bar(outputs);
+        tp.backend().template row<T>(
+            detail::add_scaled<T, T>{bar.size(), scale, std::as_const(kept.outputs_bar).data(), bar.data()});
     });
 }
 

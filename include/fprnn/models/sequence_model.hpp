@@ -16,7 +16,7 @@
 
 namespace fprnn::models {
 
-/// The sizes of a model: tokens in [0, vocabulary) in, logits over `classes` out.
+/// The sizes of a model: tokens in [0, vocabulary) in, or `inputs` real numbers a token; logits over `classes` out, or as many real numbers.
 struct model_dims {
     index vocabulary = 0;
     index classes = 0;
@@ -30,13 +30,23 @@ struct model_dims {
     int layers = 1;       ///< how often the block, or the stack of blocks, stands there
     /// The logits are those of the embedding's own rows: the head has no map, and the embedding starts with deviation 0.02.
     bool tied = false;
+    index inputs =
+        0;  ///< instead of a vocabulary: real numbers a token, of which "embedding.map" and its bias make d_model
 
     void validate() const {
         const auto positive = [](const char* name, index value) {
             require(value >= 1, "model_dims",
                     [&] { return std::string(name) + " must be at least 1, got " + std::to_string(value); });
         };
-        positive("vocabulary", vocabulary);
+        require(inputs >= 0, "model_dims",
+                [&] { return "inputs must be at least 1, or 0 for tokens, got " + std::to_string(inputs); });
+        if (inputs == 0)
+            positive("vocabulary", vocabulary);
+        else
+            require(vocabulary == 0 && !tied, "model_dims", [&] {
+                return "a model of real inputs has neither a vocabulary nor a tied embedding, got inputs = " +
+                       std::to_string(inputs) + " and vocabulary = " + std::to_string(vocabulary);
+            });
         positive("classes", classes);
         positive("d_model", d_model);
         positive("d_inner", d_inner);
@@ -63,6 +73,7 @@ struct model_dims {
     }
     /// Blocks of a model whose stack has so many.
     std::size_t blocks_of(std::size_t stack) const { return static_cast<std::size_t>(layers) * stack; }
+    dims of_inputs() const { return {.d_in = inputs, .d_inner = d_model, .d_out = d_model}; }
     dims of_head() const { return {.d_in = d_model, .d_inner = d_model, .d_out = classes}; }
 };
 
@@ -71,6 +82,9 @@ inline auto final_norm() { return rms_norm<"norm">(symbols::in); }
 inline auto head_expression() { return linear<"logits", d_out>(final_norm()); }
 using head_layer = layer<decltype(head_expression())>;
 using final_norm_layer = layer<decltype(final_norm())>;
+/// Of real inputs.
+inline auto input_expression() { return affine<"map", d_out>(symbols::in); }
+using input_layer = layer<decltype(input_expression())>;
 
 }  // namespace fprnn::models
 
@@ -118,7 +132,10 @@ parameter_tree<T> init(const model_dims& size, std::span<const graph::view> bloc
     // Embeddings start with deviation 1, so that a token outweighs what a block adds at first; rows that are the head's, too, as small
     // as those of a map.
     const double deviation = size.tied ? 0.02 : 1.0;
-    theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, deviation}, false}, s);
+    if (size.inputs == 0)
+        theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, deviation}, false}, s);
+    else
+        graph::add_parameters(input_layer::nodes, theta, size.of_inputs(), "embedding.", s);
     for (std::size_t i = 0; i < size.blocks_of(blocks.size()); ++i)
         graph::add_parameters(blocks[i % blocks.size()], theta, size.of_block(), prefix_of_block(i), s);
     graph::add_parameters(head, theta, size.of_head(), "head.", s);
@@ -140,14 +157,31 @@ struct model_on {
     variable record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n, solutions* how) const;
     array evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, lengths n,
                    model_carry<T, carry_array>& carry, solutions* how, Backend& backend) const;
+    /// The same of real inputs [B,T,inputs], which `reader` reads.
+    variable record_on(tape<T, Backend, X>& t, const layer_on& reader, view<const X> x, lengths n,
+                       solutions* how) const;
+    array evaluate(const parameters_on<T, Backend>& there, const layer_on& reader, view<const X> x, lengths n,
+                   model_carry<T, carry_array>& carry, solutions* how, Backend& backend) const;
 
 private:
+    void require_tokens(bool are_tokens) const {
+        require(are_tokens == (size.inputs == 0), "sequence_model", [&] {
+            return are_tokens ? "expected " + std::to_string(size.inputs) + " real numbers a token, got tokens"
+                              : std::string("expected tokens, got real numbers: model_dims::inputs is 0");
+        });
+    }
+    variable record_blocks(tape<T, Backend, X>& t, variable x, lengths n, solutions* how) const;
+    array run_blocks(const parameters_on<T, Backend>& there, array x, lengths n, model_carry<T, carry_array>& carry,
+                     solutions* how, Backend& backend) const;
+    static typename layer_on::solution run(const parameters_on<T, Backend>& there, const layer_on& l, const dims& d,
+                                           const std::string& name, view<const X> x, view<const T> from, lengths n,
+                                           Backend& backend);
     std::size_t blocks() const { return size.blocks_of(stack.size()); }
     const layer_on& block(std::size_t i) const { return stack[i % stack.size()]; }
     /// Errors: a carry of another model, or of other sequences.
     void require_carry(const model_carry<T, carry_array>& carry, index sequences, Backend& backend) const;
     /// Errors: tokens for which a block has no room, behind those of the carry or, where it is null, from the beginning.
-    void require_room(view<const std::int32_t> tokens, lengths n, const model_carry<T, carry_array>* carry) const;
+    void require_room(const shape& of, lengths n, const model_carry<T, carry_array>* carry) const;
     static array embed(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, Backend& backend);
     array logits(const parameters_on<T, Backend>& there, array x, Backend& backend) const;
     static carry_array copy_of(Backend& backend, const carry_array& x) {
@@ -161,10 +195,25 @@ private:
 template <class T, class Backend, class X>
 variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n,
                                             solutions* how) const {
+    require_tokens(true);
     const auto own = tokens_within(tokens, n);
-    require_room(tokens, n, nullptr);
+    require_room(tokens.shape(), n, nullptr);
+    return record_blocks(t, embedding(t, "embedding", own.empty() ? tokens : own.view()), n, how);
+}
+template <class T, class Backend, class X>
+variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const layer_on& reader, view<const X> x, lengths n,
+                                            solutions* how) const {
+    require_tokens(false);
+    detail::require_rank("sequence_model", "x", x.shape(), 3, "[B,T,inputs]");
+    require_room(x.shape(), n, nullptr);
+    auto own = t.make(x.shape());
+    std::copy(x.begin(), x.end(), own.begin());
+    const variable inputs = t.leaf(std::move(own));
+    return record_blocks(t, reader.record_on(t, size.of_inputs(), "embedding.", inputs, n, nullptr), n, how);
+}
+template <class T, class Backend, class X>
+variable model_on<T, Backend, X>::record_blocks(tape<T, Backend, X>& t, variable x, lengths n, solutions* how) const {
     if (how) how->resize(blocks());
-    variable x = embedding(t, "embedding", own.empty() ? tokens : own.view());
     for (std::size_t i = 0; i < blocks(); ++i)
         x = block(i).record_on(t, size.of_block(), prefix_of_block(i), x, n, how ? &(*how)[i] : nullptr);
     x = head.record_on(t, size.of_head(), "head.", x, n, nullptr);
@@ -191,14 +240,12 @@ void model_on<T, Backend, X>::require_carry(const model_carry<T, carry_array>& c
     }
 }
 template <class T, class Backend, class X>
-void model_on<T, Backend, X>::require_room(view<const std::int32_t> tokens, lengths n,
-                                           const model_carry<T, carry_array>* carry) const {
+void model_on<T, Backend, X>::require_room(const shape& of, lengths n, const model_carry<T, carry_array>* carry) const {
     if constexpr (has_tiles<Backend>)
         for (std::size_t i = 0; i < blocks(); ++i) {
             const bool is_carried = carry && !carry->blocks.empty();
             engine::require_room<T>(block(i).what.nodes, size.of_block(),
-                                    is_carried ? carry->blocks[i].view() : view<const T>{}, tokens.shape()[0],
-                                    tokens.shape()[1], n);
+                                    is_carried ? carry->blocks[i].view() : view<const T>{}, of[0], of[1], n);
         }
 }
 template <class T, class Backend, class X>
@@ -233,29 +280,51 @@ array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Ba
                                                        model_carry<T, carry_array>& carry, solutions* how,
                                                        Backend& backend) const {
     there.require_here("sequence_model", backend);
+    require_tokens(true);
     detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
     require_carry(carry, tokens.shape()[0], backend);
     const auto own = tokens_within(tokens, n);
-    require_room(tokens, n, &carry);
+    require_room(tokens.shape(), n, &carry);
+    return run_blocks(there, embed(there, own.empty() ? tokens : own.view(), backend), n, carry, how, backend);
+}
+template <class T, class Backend, class X>
+array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Backend>& there, const layer_on& reader,
+                                                       view<const X> x, lengths n, model_carry<T, carry_array>& carry,
+                                                       solutions* how, Backend& backend) const {
+    there.require_here("sequence_model", backend);
+    require_tokens(false);
+    detail::require_rank("sequence_model", "x", x.shape(), 3, "[B,T,inputs]");
+    require_carry(carry, x.shape()[0], backend);
+    require_room(x.shape(), n, &carry);
+    return run_blocks(there, run(there, reader, size.of_inputs(), "embedding.", x, {}, n, backend).value, n, carry, how,
+                      backend);
+}
+template <class T, class Backend, class X>
+auto model_on<T, Backend, X>::run(const parameters_on<T, Backend>& there, const layer_on& l, const dims& d,
+                                  const std::string& name, view<const X> x, view<const T> from, lengths n,
+                                  Backend& backend) -> typename layer_on::solution {
+    const index offset = graph::parameter_offset(l.what.nodes, there.tree(), d, name);
+    typename layer_on::solution result;
+    l.run(d, there.data() + offset, x, from, backend, nullptr, result, n);
+    return result;
+}
+template <class T, class Backend, class X>
+array_of<X, Backend> model_on<T, Backend, X>::run_blocks(const parameters_on<T, Backend>& there, array x, lengths n,
+                                                         model_carry<T, carry_array>& carry, solutions* how,
+                                                         Backend& backend) const {
     if (how) how->resize(blocks());
-    array x = embed(there, own.empty() ? tokens : own.view(), backend);
-    const auto run = [&](const layer_on& l, const dims& d, const std::string& name, view<const T> from) {
-        const index offset = graph::parameter_offset(l.what.nodes, there.tree(), d, name);
-        typename layer_on::solution result;
-        l.run(d, there.data() + offset, std::as_const(x).view(), from, backend, nullptr, result, n);
-        return result;
-    };
     model_carry<T, carry_array> next;
     for (std::size_t i = 0; i < blocks(); ++i) {
         const view<const T> from = carry.blocks.empty() ? view<const T>{} : std::as_const(carry.blocks[i]).view();
-        auto y = run(block(i), size.of_block(), prefix_of_block(i), from);
+        auto y = run(there, block(i), size.of_block(), prefix_of_block(i), std::as_const(x).view(), from, n, backend);
         x = std::move(y.value);
         next.blocks.push_back(how ? copy_of(backend, y.carry) : std::move(y.carry));
         if (how) (*how)[i] = std::move(y);
     }
-    auto y = logits(there, run(head, size.of_head(), "head.", {}).value, backend);
+    auto y = run(there, head, size.of_head(), "head.", std::as_const(x).view(), {}, n, backend);
+    x = logits(there, std::move(y.value), backend);
     carry = std::move(next);
-    return y;
+    return x;
 }
 
 /// Embedding, `layers` times a block or a stack of different ones, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
@@ -316,6 +385,15 @@ public:
         return model_on<T, Backend, X>{size, stack, head_on<T, Backend, X>()}.record_on(t, tokens, n, how);
     }
 
+    /// The same of real inputs [B,T,inputs], of a model that has such, on the CPU.
+    template <class T, host_memory_backend<T> Backend>
+    variable operator()(tape<T, Backend>& t, same<view<const T>> x, same<solutions<T, Backend>>* how = nullptr,
+                        fprnn::lengths n = all_tokens) const {
+        const auto stack = stack_on<T, Backend, T>();
+        return model_on<T, Backend>{size, stack, head_on<T, Backend, T>()}.record_on(
+            t, reader_.template on<T, Backend>(), x, n, how);
+    }
+
     /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored as X, and so are the logits.
     template <class T, backend_for<T> Backend = default_backend, class X = T>
     auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
@@ -371,6 +449,27 @@ public:
                                                                                               how, backend);
     }
 
+    /// Of real inputs [B,T,inputs], of a model that has such, on the CPU: [B,T,classes], from `carry` on, as above.
+    template <class T, class Backend = default_backend>
+        requires(host_memory_backend<Backend, T>)
+    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x, model_carry<T>& carry,
+                       same<solutions<T, Backend>>* how = nullptr, Backend backend = Backend{},
+                       fprnn::lengths n = all_tokens)
+    const {
+        const auto stack = stack_on<T, Backend, T, false>();
+        return model_on<T, Backend>{size, stack, head_on<T, Backend, T, false>()}.evaluate(
+            parameters_on<T, Backend>(backend, theta), reader_.template on<T, Backend, T, false>(), x, n, carry, how,
+            backend);
+    }
+    template <class T, class Backend = default_backend>
+        requires(host_memory_backend<Backend, T>)
+    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x,
+                       same<solutions<T, Backend>>* how = nullptr, Backend backend = Backend{})
+    const {
+        model_carry<T> from_the_beginning;
+        return evaluate(theta, x, from_the_beginning, how, backend);
+    }
+
     dims block_dims() const { return size.of_block(); }
     dims head_dims() const { return size.of_head(); }
 
@@ -391,6 +490,7 @@ private:
     }
 
     final_norm_layer final_norm_{final_norm()};
+    input_layer reader_{input_expression()};
     std::tuple<layer<Blocks>...> blocks_;
 };
 template <class Block>

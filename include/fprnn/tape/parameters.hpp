@@ -46,6 +46,10 @@ public:
     }
 
     const std::vector<entry>& entries() const { return entries_; }
+    /// Whether AdamW's weight decay is for this parameter. Errors: there is none of this name.
+    void set_decay(std::string_view name, bool decay) {
+        entries_[static_cast<std::size_t>(&at(name) - entries_.data())].decay = decay;
+    }
     bool contains(std::string_view name) const { return find(name) != nullptr; }
 
     view<T> operator[](std::string_view name) {

@@ -2,9 +2,8 @@
 
 #include <fprnn/backend/default.hpp>
 #include <fprnn/fixed_point/solution.hpp>
-#include <fprnn/ops/cross_entropy.hpp>
 #include <fprnn/tape/parameters.hpp>
-#include <fprnn/train/sampler.hpp>
+#include <fprnn/train/batch.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -119,7 +118,8 @@ struct evaluation {
     index sequences = 0;
     accuracies accuracy;
     std::optional<convergence_summary> convergence;  ///< none for a model without a fixed point
-    std::vector<answer> answers;                     ///< [sequences, length]
+    std::vector<answer> answers;                     ///< [sequences, length]; none of real targets
+    double loss = 0;                                 ///< nats per token that counts, or the mean square; 0 of none
 };
 
 /// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
@@ -130,7 +130,8 @@ template <class T, class Model, class Sample, backend_for<T> Backend = default_b
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
                     Backend backend = Backend{}, sequences_as<X> stored = {}) {
     static_assert(may_store<X, T, Backend>(), "evaluate: the backend does not store sequences as sequences_as says");
-    static_assert(is_sampler<Sample>,
+    using batch_of = detail::batch<T, std::remove_reference_t<Sample>>;
+    static_assert(batch_of::is_sampled,
                   "evaluate: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
                   "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
     require(length >= 1, "evaluate", [&] { return "length must be at least 1, got " + std::to_string(length); });
@@ -140,24 +141,30 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
     const index batch = std::clamp<index>((index{1} << 16) / length, 1, 256);
     std::vector<answer> answers;
     std::vector<fprnn::convergence> reached;
+    double total = 0;
+    index counted = 0;
+    batch_of data;
+    typename batch_of::outcome part;
     for (index first = 0; first < sequences; first += batch) {
         const index n = std::min(batch, sequences - first);
-        tensor<std::int32_t> tokens({n, length}), targets({n, length});
-        sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(first));
+        data.read(sample, n, length, static_cast<std::uint64_t>(first));
         std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>> how;
-        const auto logits = [&] {
+        const auto outputs = [&] {
             if constexpr (std::is_same_v<X, T>)
-                return model.evaluate(theta, std::as_const(tokens).view(), &how, backend);
+                return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend);
             else
-                return model.evaluate(theta, std::as_const(tokens).view(), &how, backend, stored);
+                return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend, stored);
         }();
-        cross_entropy_result<T> part;
-        detail::cross_entropy(logits.view(), std::as_const(targets).view(), view<X>{}, backend, part);
-        answers.insert(answers.end(), part.answers.begin(), part.answers.end());
+        data.template measure<X>(outputs, backend, part);
+        for (const double of_sequence : part.sequences) total += of_sequence;
+        counted += batch_of::counted(part);
+        if constexpr (batch_of::has_classes) answers.insert(answers.end(), part.answers.begin(), part.answers.end());
         for (const auto& s : how) reached.push_back(s);
     }
-    const accuracies accuracy = measure_accuracy(answers, sequences, length);
-    return {length, sequences, accuracy, summarise(reached, length), std::move(answers)};
+    accuracies accuracy;
+    if constexpr (batch_of::has_classes) accuracy = measure_accuracy(answers, sequences, length);
+    const double loss = counted == 0 ? 0 : total / static_cast<double>(counted);
+    return {length, sequences, accuracy, summarise(reached, length), std::move(answers), loss};
 }
 
 }  // namespace fprnn

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/core/tensor.hpp>
+#include <fprnn/ops/cross_entropy.hpp>
 
 #include <concepts>
 #include <cstdint>
@@ -17,10 +17,22 @@ namespace fprnn {
 /// evaluate and goes on through a training. Where row b is a function of first + b alone, as it should be, a training that is
 /// taken up again sees the sequences that it would have seen. Called by one thread at a time; what it throws ends the training
 /// or the evaluation, with the state of the last whole step.
+///
+/// Either may be real numbers of the parameters' type instead, on the CPU: inputs [B,T,sample.inputs()], for a model of such inputs, and
+/// targets [B,T,sample.outputs()], whose loss is the mean square and where NaN asks for no answer.
+template <class Sample, class Input, class Target>
+concept sampler_of = std::invocable<Sample&, view<Input>, view<Target>, std::uint64_t>;
 template <class Sample>
-concept sampler = std::invocable<Sample&, view<std::int32_t>, view<std::int32_t>, std::uint64_t>;
+concept sampler = sampler_of<Sample, std::int32_t, std::int32_t>;
 
-template <class Sample>
-inline constexpr bool is_sampler = sampler<Sample>;  // a concept in a static_assert would list all that it requires
+/// A sampler with the targets of each sequence's last token alone: it asks for one answer a sequence.
+template <sampler Sample>
+auto last_token(Sample sample) {
+    return [sample](view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first) mutable {
+        sample(tokens, targets, first);
+        for (index b = 0; b < targets.shape()[0]; ++b)
+            for (index t = 0; t + 1 < targets.shape()[1]; ++t) targets(b, t) = ignored_target;
+    };
+}
 
 }  // namespace fprnn

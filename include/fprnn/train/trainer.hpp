@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/core/math.hpp>
-#include <fprnn/models/recorded.hpp>
+#include <fprnn/train/batch.hpp>
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/training_state.hpp>
 #include <fprnn/train/update.hpp>
@@ -25,9 +25,9 @@ struct training_step {
     index step = 0;                           ///< counted from 1
     index length = 0;                         ///< tokens a sequence
     index sequences = 0;                      ///< that the training has seen, this step's among them
-    double loss = 0;                          ///< nats per token
-    double token_accuracy = 0;                ///< share of tokens, in [0,1]
-    double sequence_accuracy = 0;             ///< share of sequences without a mistake, in [0,1]
+    double loss = 0;                          ///< nats per token, or the mean square of real targets
+    double token_accuracy = 0;                ///< share of tokens, in [0,1]; 0 of real targets
+    double sequence_accuracy = 0;             ///< share of sequences without a mistake, in [0,1]; 0 of real targets
     std::optional<double> iterations{};       ///< median over sequences and layers; none without a fixed point
     std::optional<double> share_converged{};  ///< of the tokens
     /// Of the adjoint's solves; none without a fixed point, and none where no equation is solved: `implicit`
@@ -62,7 +62,8 @@ template <class X, class T, class Model, class Sample, class Observe, backend_fo
 training_result train(const Model& model, parameter_tree<T>& trained, training_memory<T>& remembered,
                       const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
     static_assert(may_store<X, T, Backend>(), "train: the backend does not store sequences as sequences_as says");
-    static_assert(is_sampler<Sample>,
+    using batch_of = batch<T, std::remove_reference_t<Sample>>;
+    static_assert(batch_of::is_sampled,
                   "train: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
                   "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
     static_assert(
@@ -85,10 +86,10 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
                         : last_step;
     };
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
-    tensor<std::int32_t> tokens, targets;
+    batch_of data;
     tape<T, Backend, X> records(theta, updates.there, backend);
     std::vector<solution<T, typename Backend::template array<X>, typename Backend::template array<T>>> how;
-    cross_entropy_result<T> outcome;
+    typename batch_of::outcome outcome;
     summary_scratch scratch;
     std::vector<const convergence*> adjoints;
 
@@ -121,14 +122,10 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
         require(memory.sequences <= largest - batch, "train", [&] {
             return "the data have 2^63 - 1 sequences, and " + std::to_string(memory.sequences) + " have been seen";
         });
-        if (tokens.shape() != shape{batch, length}) {
-            tokens.assign({batch, length});
-            targets.assign({batch, length});
-        }
-        sample(tokens.view(), targets.view(), static_cast<std::uint64_t>(memory.sequences));
+        data.read(sample, batch, length, static_cast<std::uint64_t>(memory.sequences));
         records.clear();
-        const variable logits = model(records, std::as_const(tokens).view(), &how);
-        const variable loss = cross_entropy(records, logits, std::as_const(targets).view(), &outcome);
+        const variable outputs = model(records, std::as_const(data.inputs).view(), &how);
+        const variable loss = data.loss(records, outputs, outcome);
         if (!math::is_finite(outcome.loss)) {
             updates.fetch();
             const auto [name, value] = largest_parameter(theta);
@@ -137,7 +134,10 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
                               name + "' with " + detail::number_text(value));
         }
         records.back(loss);
-        const accuracies shares = measure_accuracy(outcome.answers, batch, length);
+        for (const auto& e : theta.entries())
+            if (options.is_frozen(e.name)) backend.fill(e.shape.count(), records.parameter_bar_data() + e.offset, T(0));
+        accuracies shares;
+        if constexpr (batch_of::has_classes) shares = measure_accuracy(outcome.answers, batch, length);
         training_step step{.step = memory.steps + 1,
                            .length = length,
                            .sequences = memory.sequences + batch,
@@ -187,7 +187,7 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 /// the clock where that is ahead, so that the rate also falls to its end when time is short. A run is reproducible to the
 /// bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
 ///
-/// model(tape, tokens, &how) gives logits [batch,tokens,V]; sample(tokens, targets, first) fills both [batch,tokens] with
+/// model(tape, tokens, &how) gives logits [batch,tokens,V], of real inputs model(tape, inputs, &how); sample(tokens, targets, first) fills both [batch,tokens] with
 /// the sequences first, first + 1, …, see sampler; observe(training_step) returns whether to go on.
 ///
 /// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing, unless model, sample

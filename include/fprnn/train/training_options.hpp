@@ -7,6 +7,8 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace fprnn {
 
@@ -25,6 +27,15 @@ struct training_options {
     std::optional<index> warmup_steps{};        ///< none: 200, or half of the steps where they are fewer than 400
     fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
     double max_norm = 1;                        ///< of the gradient
+    /// Parameters that stay as they are, by name, "embedding", or by what their names begin with, "blocks.0" for "blocks.0.norm.weight".
+    /// The gradient's norm is that of the others.
+    std::vector<std::string> frozen{};
+
+    bool is_frozen(std::string_view parameter) const {
+        return std::any_of(frozen.begin(), frozen.end(), [&](const std::string& name) {
+            return parameter.starts_with(name) && (parameter.size() == name.size() || parameter[name.size()] == '.');
+        });
+    }
 
     /// The share of the training that is over after so many steps and seconds, in [0,1]: by the steps, or by the clock where
     /// that is ahead. The clock counts from a tenth of its limit on, so that a slow start does not move a run that has time

@@ -22,8 +22,9 @@ struct training_memory {
     double learnt = 0;            ///< share of sequences without a mistake, averaged over about ten steps
     double seconds = 0;           ///< spent so far, by all processes that have trained
 
+    /// argument_error when `frozen` has a name of no parameter, or the names of all.
     training_memory(const parameter_tree<T>& theta, const training_options& options)
-        : optimiser(theta, options.optimiser),
+        : optimiser(moving(theta, options), options.optimiser),
           last_good(theta),
           length(std::min(options.first_length, options.length)) {}
 
@@ -49,6 +50,27 @@ struct training_memory {
         });
         require(optimiser.options() == options.optimiser, "train",
                 [] { return "the state was made with other options of the optimiser"; });
+        const auto &all = last_good.entries(), &moments = optimiser.first_moment().entries();
+        for (std::size_t i = 0; i < all.size(); ++i)
+            require(moments[i].decay == (all[i].decay && !options.is_frozen(all[i].name)), "train",
+                    [&] { return "the state was made with other frozen parameters: '" + all[i].name + "'"; });
+    }
+
+private:
+    /// The parameters, of which those that are frozen do not decay: AdamW leaves what neither decays nor has a gradient as it is.
+    static parameter_tree<T> moving(parameter_tree<T> theta, const training_options& options) {
+        const auto entries = theta.entries();
+        std::size_t frozen = 0;
+        for (const auto& e : entries)
+            if (options.is_frozen(e.name)) theta.set_decay(e.name, false), ++frozen;
+        for (const std::string& name : options.frozen) {
+            const auto names = [&](const auto& e) { return training_options{.frozen = {name}}.is_frozen(e.name); };
+            require(std::any_of(entries.begin(), entries.end(), names), "train",
+                    [&] { return "frozen: expected parameters or beginnings of their names, got '" + name + "'"; });
+        }
+        require(options.frozen.empty() || frozen < entries.size(), "train",
+                [] { return "frozen: expected to leave a parameter that is trained, got all of them"; });
+        return theta;
     }
 };
 
