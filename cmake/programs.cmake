@@ -50,9 +50,9 @@ if(FPRNN_EXAMPLES)
             endif()
         endif()
     endforeach()
-    if(FPRNN_TESTS AND TARGET state_tracking)
+    if(FPRNN_TESTS AND TARGET experiment)
         add_test(NAME examples.resume COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/tests/examples/resume.sh"
-                 $<TARGET_FILE:state_tracking>)
+                 $<TARGET_FILE:experiment>)
         set_tests_properties(examples.resume PROPERTIES LABELS examples TIMEOUT 600)
     endif()
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# resume.sh PROGRAM [KILLS] [SEED]: what examples/state_tracking does with checkpoints. In the end it is killed at random
+# resume.sh PROGRAM [KILLS] [SEED]: what examples/experiment does with checkpoints. In the end it is killed at random
 # moments, which SEED gives, and resumed until it is done, and what it has written is to the bit what an uninterrupted run writes.
 set -u
 program=$1 kills=${2:-100} seed=${3:-$(($(date +%s) % 32768))}
@@ -50,8 +50,8 @@ refused() {
     before=$(cd "$folder/run" && cksum ./*)
     track --out "$folder/run" "$@"
     [[ $? == "$status" ]] || fail "$* did not end with status $status"
-    [[ $(<"$folder/errors") == "state_tracking: $message" ]] || fail "$* said: $(<"$folder/errors")
-        instead of: state_tracking: $message"
+    [[ $(<"$folder/errors") == "experiment: $message" ]] || fail "$* said: $(<"$folder/errors")
+        instead of: experiment: $message"
     [[ $(cd "$folder/run" && cksum ./*) == "$before" ]] || fail "$*: refused, and files have changed"
 }
 
@@ -94,7 +94,7 @@ refused 2 "--steps: $other 60, got 12000, the default; $needs" --group S3 --chec
 # The newest is damaged: the one before it is taken. Both are: the run is refused.
 truncate -s -1 "$run/checkpoint-00000060.safetensors"
 track "${work[@]}" --out "$run" --resume --threads 3 || fail "$(<"$folder/errors")"
-grep -q "^state_tracking: $run/checkpoint-00000060.safetensors: .*; the checkpoint before it is tried$" "$folder/errors" ||
+grep -q "^experiment: $run/checkpoint-00000060.safetensors: .*; the checkpoint before it is tried$" "$folder/errors" ||
     fail "a damaged checkpoint is not named: $(<"$folder/errors")"
 grep -q "^goes on from $run/checkpoint-00000054.safetensors$" "$folder/log" || fail "does not go on: $(<"$folder/log")"
 same "$whole" "$run"
@@ -115,7 +115,7 @@ rm -rf "$run" && cp -r "$whole" "$run" && rm "$run/checkpoint-00000060.safetenso
 kept=$(cksum "$run/checkpoint-00000054.safetensors")
 (trap '' XFSZ && ulimit -f 12 && track "${work[@]}" --out "$run" --resume)
 [[ $? == 1 ]] || fail "a full disk did not end with status 1"
-[[ $(<"$folder/errors") == "state_tracking: cannot write $run/checkpoint-00000060.safetensors: File too large" ]] ||
+[[ $(<"$folder/errors") == "experiment: cannot write $run/checkpoint-00000060.safetensors: File too large" ]] ||
     fail "a full disk said: $(<"$folder/errors")"
 [[ $(cksum "$run/checkpoint-00000054.safetensors") == "$kept" ]] || fail "a full disk took a checkpoint away"
 ls "$run" | grep -q part && fail "a full disk left $(ls "$run")"
@@ -143,7 +143,7 @@ for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell
     [[ $? == 2 ]] || fail "$option overwrote the checkpoints of $first"
     # What a version with other limits of time left is refused before anything is trained, and what can be done is said.
     track "${several[@]:0:7}" --out "$run" --resume
-    [[ $? == 2 && $(<"$folder/errors") == "state_tracking: --time-limit: $run/$first/checkpoint-00000020.safetensors has \
+    [[ $? == 2 && $(<"$folder/errors") == "experiment: --time-limit: $run/$first/checkpoint-00000020.safetensors has \
 1000, got "*", the default; $needs; where they were those of an earlier version, '$run/$first' has to be removed and is then \
 trained anew" ]] || fail "$option: other limits: $(<"$folder/errors")"
 done

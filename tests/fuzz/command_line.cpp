@@ -1,7 +1,7 @@
 #include "fuzz/fuzz.hpp"
 
 // The program's own source, so that it is compiled as the fuzz target is.
-#include "examples/state_tracking/options.cpp"
+#include "examples/experiment/options.cpp"
 
 #include <fprnn/io/configuration.hpp>
 
@@ -23,7 +23,7 @@ std::vector<std::string> fuzz::seeds() {
 
 /// An argument a line.
 void fuzz::read(std::string_view bytes) {
-    std::vector<std::string> lines{"state_tracking"};
+    std::vector<std::string> lines{"experiment"};
     std::istringstream text{std::string(bytes)};
     for (std::string line; std::getline(text, line);) lines.push_back(line.c_str());
     std::vector<const char*> arguments;
@@ -31,14 +31,14 @@ void fuzz::read(std::string_view bytes) {
 
     std::ostringstream printed;
     try {
-        const auto o = state_tracking::read_options(static_cast<int>(arguments.size()), arguments.data(), printed);
+        const auto o = experiment::read_options(static_cast<int>(arguments.size()), arguments.data(), printed);
         claim(o.has_value() == printed.str().empty());
         if (!o) return;
-        for (const auto& one : state_tracking::models_of(*o)) {
+        for (const auto& one : experiment::models_of(*o)) {
             one.training.validate();
             claim(!one.test_lengths.empty());
-            claim(!fprnn::first_difference(state_tracking::training_configuration(one),
-                                           state_tracking::training_configuration(one).dump())
+            claim(!fprnn::first_difference(experiment::training_configuration(one),
+                                           experiment::training_configuration(one).dump())
                        .has_value());
         }
     } catch (const fprnn::argument_error& e) {

@@ -3,8 +3,8 @@
 #include <fprnn/models/delta_product.hpp>
 
 template <>
-state_tracking::blocks_on<fprnn::eigen> state_tracking::make_delta_product(const architecture& a, fp::chunked schedule,
-                                                                           fp::adjoint adjoint) {
+experiment::blocks_on<fprnn::eigen> experiment::make_delta_product(const architecture& a, fp::chunked schedule,
+                                                                   fp::adjoint adjoint) {
     architecture with_keys = a;
     with_keys.size.d_key = a.size.d_state;
     const auto block = fp::models::state_tracking_delta_product<architecture::delta_steps>();

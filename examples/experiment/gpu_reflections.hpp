@@ -6,9 +6,9 @@
 #include <fprnn/models/fp_rnn.hpp>
 
 template <int R>
-state_tracking::blocks_on<fprnn::cuda::device> state_tracking::make_with_reflections(const architecture& a,
-                                                                                     fp::chunked schedule,
-                                                                                     fp::adjoint adjoint) {
+experiment::blocks_on<fprnn::cuda::device> experiment::make_with_reflections(const architecture& a,
+                                                                             fp::chunked schedule,
+                                                                             fp::adjoint adjoint) {
     const auto of_scale = [&](auto paper, auto authors) {
         return a.reflection_scale == 1 ? make<fp::cuda::device>(paper, a, schedule, adjoint)
                                        : make<fp::cuda::device>(authors, a, schedule, adjoint);

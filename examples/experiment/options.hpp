@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace state_tracking {
+namespace experiment {
 
 /// What the program does.
 enum class job {
@@ -24,7 +24,7 @@ enum class job {
 
 /// Everything that can be asked for on the command line, checked.
 struct options {
-    state_tracking::job job = job::one;
+    experiment::job job = job::one;
 
     std::string group;
     architecture model{};
@@ -39,7 +39,7 @@ struct options {
     std::vector<fp::index> test_lengths;
     fp::index test_sequences = 1024;
 
-    state_tracking::machine machine{};
+    experiment::machine machine{};
     std::filesystem::path out = "out";
     fp::index checkpoint_every = 0;  ///< steps; 0: there are none
     bool resume = false;
@@ -69,4 +69,4 @@ nlohmann::ordered_json training_configuration(const options& o);
 
 const char* name_of(architecture::block kind);
 
-}  // namespace state_tracking
+}  // namespace experiment

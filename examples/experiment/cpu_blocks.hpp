@@ -4,7 +4,7 @@
 
 #include <fprnn/compiled.hpp>
 
-namespace state_tracking {
+namespace experiment {
 
 template <>
 blocks_on<fp::eigen> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
@@ -19,4 +19,4 @@ blocks_on<fp::eigen> make_mamba(const architecture& a, fp::chunked schedule, fp:
 template <>
 blocks_on<fp::eigen> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
-}  // namespace state_tracking
+}  // namespace experiment

@@ -2,7 +2,7 @@
 
 #include "network.hpp"
 
-namespace state_tracking {
+namespace experiment {
 
 // What gpu.cu has, where the program has it.
 
@@ -10,4 +10,4 @@ void require_gpu(int gpu);
 std::unique_ptr<network> make_network_on_gpu(const architecture& a, fp::chunked schedule, fp::adjoint adjoint,
                                              const machine& on);
 
-}  // namespace state_tracking
+}  // namespace experiment

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace state_tracking {
+namespace experiment {
 
 namespace {
 
@@ -100,4 +100,4 @@ void prepare_folders(const options& o) {
     for (const options& one : models) fp::require_writable_folder(one.out, "--out");
 }
 
-}  // namespace state_tracking
+}  // namespace experiment

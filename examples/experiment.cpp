@@ -1,16 +1,16 @@
 // Trains fixed-point recurrent networks on group state tracking; --help says what can be asked for.
 //
-//   state_tracking --group A4 --steps 3000 --out DIR    one model
-//   state_tracking --compare                            FP-Mamba beside Mamba and LSTM: the paper's central picture
-//   state_tracking --figure interpolation               the paper's Figure 1
+//   experiment --group A4 --steps 3000 --out DIR    one model
+//   experiment --compare                            FP-Mamba beside Mamba and LSTM: the paper's central picture
+//   experiment --figure interpolation               the paper's Figure 1
 //   … --checkpoint-every 1000 --resume                  the same command, started again, goes on where it was ended
 //   … --device cuda                                     on a GPU, when it was built with CUDA
 //
 // Exit status: 0, also when a signal ended the training; 1 when numbers were not finite, memory did not suffice, or a file or
 // the standard output could not be written; 2 for bad input.
 
-#include "state_tracking/figures.hpp"
-#include "state_tracking/folders.hpp"
+#include "experiment/figures.hpp"
+#include "experiment/folders.hpp"
 
 #include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/files.hpp>
@@ -24,7 +24,7 @@
 #include <iterator>
 #include <new>
 
-namespace state_tracking {
+namespace experiment {
 
 using json = nlohmann::ordered_json;
 
@@ -32,7 +32,7 @@ bool finite(const std::vector<outcome>& results) {
     bool all = true;
     for (const outcome& r : results) {
         if (r.training.end != fp::training_end::nonfinite) continue;
-        std::fprintf(stderr, "state_tracking: %s: %s\n", r.folder.c_str(), r.training.message.c_str());
+        std::fprintf(stderr, "experiment: %s: %s\n", r.folder.c_str(), r.training.message.c_str());
         all = false;
     }
     return all;
@@ -134,17 +134,17 @@ int main(int argc, char** argv) {
         fp::require_printed(stdout, "the standard output");
         return good ? 0 : 1;
     } catch (const fp::argument_error& e) {
-        std::fprintf(stderr, "state_tracking: %s\n", e.what());
+        std::fprintf(stderr, "experiment: %s\n", e.what());
         return 2;
     } catch (const std::bad_alloc&) {
-        std::fputs("state_tracking: not enough memory\n", stderr);
+        std::fputs("experiment: not enough memory\n", stderr);
         return 1;
     } catch (const std::exception& e) {
-        std::fprintf(stderr, "state_tracking: %s\n", e.what());
+        std::fprintf(stderr, "experiment: %s\n", e.what());
         return 1;
     }
 }
 
-}  // namespace state_tracking
+}  // namespace experiment
 
-int main(int argc, char** argv) { return state_tracking::main(argc, argv); }
+int main(int argc, char** argv) { return experiment::main(argc, argv); }

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-namespace state_tracking {
+namespace experiment {
 
 using fp::cuda::device;
 
@@ -26,7 +26,7 @@ blocks_on<device> make_one_of(std::integer_sequence<int, R...>, const architectu
     return result;
 }
 blocks_on<device> make_mixed(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    return make_one_of(std::integer_sequence<int, STATE_TRACKING_REFLECTIONS>{}, a, schedule, adjoint);
+    return make_one_of(std::integer_sequence<int, EXPERIMENT_REFLECTIONS>{}, a, schedule, adjoint);
 }
 
 }  // namespace
@@ -68,4 +68,4 @@ std::unique_ptr<network> make_network_on_gpu(const architecture& a, fp::chunked 
 
 void require_gpu(int gpu) { const device there(gpu); }
 
-}  // namespace state_tracking
+}  // namespace experiment

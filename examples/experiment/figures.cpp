@@ -8,7 +8,7 @@
 #include <cmath>
 #include <cstdio>
 
-namespace state_tracking {
+namespace experiment {
 
 namespace {
 
@@ -167,4 +167,4 @@ void draw(const fp::picture& p, const options& o, const std::string& name) {
         std::printf("\n%s\n%s\n", (o.out / (name + ".png")).c_str(), (o.out / (name + ".svg")).c_str());
 }
 
-}  // namespace state_tracking
+}  // namespace experiment

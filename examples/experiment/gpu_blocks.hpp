@@ -4,7 +4,7 @@
 
 #include <fprnn/cuda.cuh>
 
-namespace state_tracking {
+namespace experiment {
 
 template <>
 blocks_on<fp::cuda::device> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
@@ -24,4 +24,4 @@ blocks_on<fp::cuda::device> make_lstm(const architecture& a, fp::chunked schedul
 template <int R>
 blocks_on<fp::cuda::device> make_with_reflections(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
-}  // namespace state_tracking
+}  // namespace experiment

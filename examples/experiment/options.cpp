@@ -14,7 +14,7 @@
 #include <ostream>
 #include <set>
 
-namespace state_tracking {
+namespace experiment {
 
 namespace {
 
@@ -257,7 +257,7 @@ const char* name_of(architecture::block kind) {
 
 std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed) {
     options o;
-    CLI::App app(fp::wrapped(description, help_columns), "state_tracking");
+    CLI::App app(fp::wrapped(description, help_columns), "experiment");
     app.get_formatter()->column_width(name_columns);
 
     const auto add = [&](const std::string& name, const std::string& type, const std::string& text,
@@ -487,4 +487,4 @@ nlohmann::ordered_json training_configuration(const options& o) {
     return j;
 }
 
-}  // namespace state_tracking
+}  // namespace experiment

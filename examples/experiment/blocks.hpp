@@ -6,7 +6,7 @@
 #include <utility>
 
 /// Networks from the expressions of their blocks, on any backend.
-namespace state_tracking {
+namespace experiment {
 
 /// A sequence model whose block was chosen at run time. train and evaluate take it as they take the model itself.
 template <class Backend>
@@ -145,4 +145,4 @@ private:
     std::string where_;
 };
 
-}  // namespace state_tracking
+}  // namespace experiment

@@ -3,8 +3,8 @@
 #include <fprnn/models/fp_mamba.hpp>
 
 template <>
-state_tracking::blocks_on<fprnn::eigen> state_tracking::make_fp_mamba(const architecture& a, fp::chunked schedule,
-                                                                      fp::adjoint adjoint) {
+experiment::blocks_on<fprnn::eigen> experiment::make_fp_mamba(const architecture& a, fp::chunked schedule,
+                                                              fp::adjoint adjoint) {
     return make_mixed<fp::eigen>([](auto mixer) { return fp::models::fp_mamba(mixer); },
                                  fp::dplr<architecture::dplr_directions>, a, schedule, adjoint);
 }

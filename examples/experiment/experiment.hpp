@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-namespace state_tracking {
+namespace experiment {
 
 /// One model, trained and evaluated.
 struct outcome {
@@ -28,4 +28,4 @@ outcome run(const options& o);
 /// Prints a table of accuracy against length, with a title.
 void print_table(const outcome& r);
 
-}  // namespace state_tracking
+}  // namespace experiment

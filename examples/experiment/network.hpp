@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace state_tracking {
+namespace experiment {
 
 namespace fp = fprnn;
 
@@ -32,7 +32,7 @@ struct architecture {
 };
 
 /// Whether the program has networks on a GPU.
-#ifdef STATE_TRACKING_CUDA
+#ifdef EXPERIMENT_CUDA
 inline constexpr bool has_cuda = true;
 #else
 inline constexpr bool has_cuda = false;
@@ -80,4 +80,4 @@ void require_there(const machine& m);
 std::unique_ptr<network> make_network(const architecture& a, fp::chunked schedule, fp::adjoint adjoint,
                                       const machine& on);
 
-}  // namespace state_tracking
+}  // namespace experiment

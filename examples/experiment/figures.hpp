@@ -4,7 +4,7 @@
 
 #include <fprnn/io/picture.hpp>
 
-namespace state_tracking {
+namespace experiment {
 
 /// A model in a picture.
 struct drawn {
@@ -27,4 +27,4 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
 /// Writes name.png and name.svg into o.out, or name.txt without gnuplot, and says so.
 void draw(const fp::picture& p, const options& o, const std::string& name);
 
-}  // namespace state_tracking
+}  // namespace experiment

@@ -14,7 +14,7 @@
 #include <new>
 #include <stdexcept>
 
-namespace state_tracking {
+namespace experiment {
 
 namespace {
 
@@ -46,7 +46,7 @@ const char* text_of(fp::training_end end) {
 void resume(const options& o, fp::training_state<real>& state) {
     const auto search = fp::load_latest_checkpoint(o.out, state, training_configuration(o));
     for (const std::string& reason : search.refused)
-        std::fprintf(stderr, "state_tracking: %s; the checkpoint before it is tried\n", reason.c_str());
+        std::fprintf(stderr, "experiment: %s; the checkpoint before it is tried\n", reason.c_str());
     if (search.taken)
         std::printf("goes on from %s\n", search.taken->c_str());
     else
@@ -74,7 +74,7 @@ fp::csv_file open_metrics(const options& o, fp::index steps) {
     if (steps == 0) return {path, header};
     fp::csv_file metrics = fp::csv_file::continued(path, header, steps);
     if (metrics.rows() != steps)
-        std::fprintf(stderr, "state_tracking: %s has only %lld of the %lld steps before the checkpoint\n", path.c_str(),
+        std::fprintf(stderr, "experiment: %s has only %lld of the %lld steps before the checkpoint\n", path.c_str(),
                      static_cast<long long>(metrics.rows()), static_cast<long long>(steps));
     return metrics;
 }
@@ -318,4 +318,4 @@ void print_table(const outcome& r) {
     std::fflush(stdout);
 }
 
-}  // namespace state_tracking
+}  // namespace experiment

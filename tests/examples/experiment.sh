@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# state_tracking.sh PROGRAM [cuda]: what examples/state_tracking, which may have been built with CUDA, does with bad input, with little
+# experiment.sh PROGRAM [cuda]: what examples/experiment, which may have been built with CUDA, does with bad input, with little
 # work, and with a signal.
 set -u
 program=$1 built_with=${2-}
@@ -25,8 +25,8 @@ refused() {
     said=$("$program" "${small[@]}" --steps 3 --out "$folder/refused" "$@" 2>&1)
     status=$?
     [[ $status == 2 ]] || fail "$* ended with status $status instead of 2"
-    [[ $said == "state_tracking: $message" ]] || fail "$* said: $said
-        instead of: state_tracking: $message"
+    [[ $said == "experiment: $message" ]] || fail "$* said: $said
+        instead of: experiment: $message"
     [[ ! -e $folder/refused/metrics.csv ]] || fail "$* was trained"
 }
 
@@ -137,7 +137,7 @@ if (ulimit -s $((1 << 38))) 2>/dev/null; then
     # Stacks larger than the address space: no thread can be started.
     (ulimit -s $((1 << 38)) && PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 3 --out "$folder/threadless") \
         >"$folder/log" 2>"$folder/errors" || fail "without threads it ended with status $?"
-    [[ $(<"$folder/errors") == "state_tracking: the system started only 1 of --threads 3; the numbers are the same" ]] ||
+    [[ $(<"$folder/errors") == "experiment: the system started only 1 of --threads 3; the numbers are the same" ]] ||
         fail "without threads it said: $(<"$folder/errors")"
     cmp <(cut -d, -f1-9 "$folder/alone/metrics.csv") <(cut -d, -f1-9 "$folder/threadless/metrics.csv") ||
         fail "without threads the numbers are others"
@@ -148,7 +148,7 @@ limit=50000
     until (ulimit -v $limit && "$program" --version) >/dev/null || ((limit > 4000000)); do limit=$((limit + 50000)); done
 } 2>/dev/null
 (ulimit -v $((limit + 350000)) && PATH=/none "$program" "${small[@]}" --d-inner 8192 --steps 2 --out "$folder/large") >"$folder/log" 2>&1
-[[ $? == 1 && $(<"$folder/log") == "state_tracking: not enough memory to make FP-Mamba with --group S3, --batch 8, --length \
+[[ $? == 1 && $(<"$folder/log") == "experiment: not enough memory to make FP-Mamba with --group S3, --batch 8, --length \
 16, --layers 1, --d-model 8, --d-inner 8192, --d-state 4, --threads 2; smaller numbers need less" ]] ||
     fail "without memory it said: $(<"$folder/log")"
 
@@ -163,7 +163,7 @@ for closed in 1 3; do
 done
 if [[ -e /dev/full ]]; then
     PATH=/none "$program" "${work[@]}" --out "$folder/full" >/dev/full 2>"$folder/errors"
-    [[ $? == 1 && $(<"$folder/errors") == "state_tracking: cannot write the standard output: No space left on device" ]] ||
+    [[ $? == 1 && $(<"$folder/errors") == "experiment: cannot write the standard output: No space left on device" ]] ||
         fail "a standard output that is full: $(<"$folder/errors")"
     cmp "$folder/alone/accuracy.csv" "$folder/full/accuracy.csv" || fail "a standard output that is full: no results"
     "$program" --help >/dev/full 2>"$folder/errors" && fail "--help that nobody can read ended with status 0"
@@ -238,7 +238,7 @@ if [[ $built_with == cuda ]] && nvidia-smi -L >/dev/null 2>&1; then
         END { exit !(good && NR == 6) }' || fail "on a GPU losses are $(cut -d, -f3 "$folder/gpu1/metrics.csv" | paste -sd' ')"
 elif [[ $built_with == cuda ]]; then
     said=$("$program" "${on_gpu[@]}" --out "$folder/gpu" 2>&1)
-    [[ $? == 1 && $said =~ ^"state_tracking: device: ".*\(cudaError(NoDevice|InsufficientDriver)\)$ ]] || fail "without a GPU it said: $said"
+    [[ $? == 1 && $said =~ ^"experiment: device: ".*\(cudaError(NoDevice|InsufficientDriver)\)$ ]] || fail "without a GPU it said: $said"
     [[ ! -e $folder/gpu/metrics.csv ]] || fail "without a GPU it was trained"
 fi
 
@@ -300,5 +300,5 @@ kill -s TERM $child
 wait $child
 [[ $? == 143 ]] || fail "a second SIGTERM did not end the program"
 
-((failures == 0)) && echo "state_tracking does what it says"
+((failures == 0)) && echo "experiment does what it says"
 exit $((failures > 0))
