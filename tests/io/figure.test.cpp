@@ -65,6 +65,29 @@ TEST_CASE("figure: the script holds the data, quotes text and marks powers of tw
     CHECK(script.find("set output 'name.svg'") != std::string::npos);
 }
 
+TEST_CASE("figure: intervals are bands behind the curves, and what they need lies inside of the axes") {
+    fprnn::figure f{.title = "bands",
+                    .x = {.label = "x"},
+                    .y = {.label = "y"},
+                    .curves = {{.label = "one", .x = {1, 2}, .y = {4, 5}, .low = {3, 4}, .high = {4.5, 9}},
+                               {.label = "two", .x = {1, 2}, .y = {1, 1}}}};
+    const std::string script = fprnn::gnuplot_script(f, "name");
+    CHECK(script.find("$figure0_curve0_band << EOD\n1 3 4.5\n2 4 9\nEOD\n") != script.npos);
+    CHECK(script.find("$figure0_curve1_band") == script.npos);
+    const auto band = script.find("plot $figure0_curve0_band using 1:2:3 with filledcurves"),
+               line = script.find("$figure0_curve0 using 1:2 with linespoints");
+    REQUIRE(band != script.npos);
+    CHECK(band < line);
+    CHECK(script.find("set yrange [-0.18:9.36]") != script.npos);
+    f.curves[0].low[1] = std::numeric_limits<double>::quiet_NaN();
+    CHECK(fprnn::gnuplot_script(f, "name").find("$figure0_curve0_band << EOD\n1 3 4.5\nEOD\n") != script.npos);
+    const scratch_folder scratch;
+    if (!fprnn::find_program("gnuplot").empty()) {
+        CHECK_FALSE(fprnn::draw(f, scratch.path, "bands").has_value());
+        CHECK(fs::file_size(scratch.path / "bands.png") > 1000);
+    }
+}
+
 TEST_CASE("figure: a logarithmic axis has whole decades or powers of two, and no value that is not positive") {
     const std::string script = fprnn::gnuplot_script(example_of_four(), "name");
     CHECK(script.find("$figure0_curve0 << EOD\n1 4\n2 3\n3 0.002\n4 0\nEOD\n") != std::string::npos);

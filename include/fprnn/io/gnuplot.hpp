@@ -48,17 +48,30 @@ void for_each_point(const figure& f, const curve& c, F&& take) {
     for (std::size_t i = 0; i < c.x.size(); ++i)
         if (can_be_drawn(c.x[i], f.x) && can_be_drawn(c.y[i], f.y)) take(c.x[i], c.y[i]);
 }
+/// Calls f(x, low, high) for each of them that has an interval.
+template <class F>
+void for_each_interval(const figure& f, const curve& c, F&& take) {
+    for (std::size_t i = 0; i < std::min(c.low.size(), c.high.size()); ++i)
+        if (can_be_drawn(c.x[i], f.x) && can_be_drawn(c.low[i], f.y) && can_be_drawn(c.high[i], f.y))
+            take(c.x[i], c.low[i], c.high[i]);
+}
 
 struct extents {
     extent x, y;
 };
 inline extents extents_of(const figure& f) {
     extents e;
-    for (const curve& c : f.curves)
+    for (const curve& c : f.curves) {
         for_each_point(f, c, [&](double x, double y) {
             e.x.take(x);
             e.y.take(y);
         });
+        for_each_interval(f, c, [&](double x, double low, double high) {
+            e.x.take(x);
+            e.y.take(low);
+            e.y.take(high);
+        });
+    }
     if (f.upright) e.x.take(f.upright->at);
     if (f.level) e.y.take(f.level->at);
     for (const auto& [a, range] : {std::pair(&f.x, &e.x), std::pair(&f.y, &e.y)}) {
@@ -114,10 +127,17 @@ private:
         return "$figure" + std::to_string(k) + "_curve" + std::to_string(i);
     }
 
+    static std::string band(std::size_t k, std::size_t i) { return block(k, i) + "_band"; }
+
     void data(std::size_t k, std::size_t i) {
         const figure& f = p_.figures[k];
         s_ << block(k, i) << " << EOD\n";
         for_each_point(f, f.curves[i], [&](double x, double y) { s_ << x << " " << y << "\n"; });
+        s_ << "EOD\n";
+        if (f.curves[i].low.empty()) return;
+        s_ << band(k, i) << " << EOD\n";
+        for_each_interval(f, f.curves[i],
+                          [&](double x, double low, double high) { s_ << x << " " << low << " " << high << "\n"; });
         s_ << "EOD\n";
     }
 
@@ -243,12 +263,23 @@ private:
 
     void plot(const figure& f, std::size_t k) {
         if (f.curves.empty()) s_ << "plot 2 notitle";
+        const char* before = "plot ";
+        constexpr const char* next = ", \\\n    ";
         for (std::size_t i = 0; i < f.curves.size(); ++i) {
+            const curve& c = f.curves[i];
+            bool any = false;
+            for_each_interval(f, c, [&](double, double, double) { any = true; });
+            if (!any) continue;
+            s_ << before << band(k, i) << " using 1:2:3 with filledcurves fillcolor rgb '" << c.colour
+               << "' fillstyle transparent solid 0.18 noborder notitle";
+            before = next;
+        }
+        for (std::size_t i = 0; i < f.curves.size(); ++i, before = next) {
             const curve& c = f.curves[i];
             bool any = false;
             for_each_point(f, c, [&](double, double) { any = true; });
             // A curve without a point still has its place in the key.
-            s_ << (i ? ", \\\n    " : "plot ") << (any ? block(k, i) + " using 1:2" : "NaN") << " with "
+            s_ << before << (any ? block(k, i) + " using 1:2" : "NaN") << " with "
                << (c.points ? "linespoints" : "lines") << " linewidth " << c.width << " dashtype " << c.dash
                << " linecolor rgb '" << c.colour << "'";
             if (c.points) s_ << " pointtype 7 pointsize 0.9";

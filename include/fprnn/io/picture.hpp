@@ -16,6 +16,8 @@ struct curve {
     double width = 3.5;
     int dash = 1;  ///< gnuplot's dash type, 1 for solid
     bool points = true;
+    /// The interval of each y, drawn as a band; none: there is none.
+    std::vector<double> low{}, high{};
 };
 
 struct axis {
