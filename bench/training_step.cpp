@@ -29,12 +29,12 @@ struct timed_eigen : eigen {
         flops += 2.0 * static_cast<double>(a.rows) * static_cast<double>(a.columns) * static_cast<double>(b.columns);
     }
     template <class T>
-    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing) {
+    static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing = {}) {
         measure<>([&] { eigen::multiply<T>(y, x, w, overwrite, packing); }, y, x);
     }
     template <class T>
     static void multiply_back(matrix<T> x_bar, matrix<const T> y_bar, matrix<const T> w, bool overwrite,
-                              view<T> packing) {
+                              view<T> packing = {}) {
         measure<>([&] { eigen::multiply_back<T>(x_bar, y_bar, w, overwrite, packing); }, x_bar, y_bar);
     }
     template <class T>
@@ -50,7 +50,7 @@ struct timed_eigen : eigen {
         measure<>([&] { eigen::multiply_back_packed<T>(x_bar, y_bar, w, overwrite); }, x_bar, y_bar.plain);
     }
     template <class T>
-    static void multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> packing) {
+    static void multiply_weights(matrix<const T> y_bar, weights_parts<T> parts, view<T> packing = {}) {
         product_seconds += bench::seconds([&] { eigen::multiply_weights<T>(y_bar, parts, packing); });
         for (const auto& part : parts)
             flops += 2.0 * static_cast<double>(y_bar.rows * part.w_bar.rows * part.w_bar.columns);
