@@ -54,7 +54,7 @@ bool compare(const options& o) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<outcome> results;
     json summary;
-    summary["group"] = o.group;
+    summary["group"] = o.data.group;
     summary["train_length"] = o.training.length;
     summary["seconds_total"] = 0.0;
     for (const options& one : models_of(o)) {
@@ -73,7 +73,7 @@ bool compare(const options& o) {
 /// The paper's Figure 1, without its other architectures: ℓ_max bounds the iterations of the training only.
 bool interpolate(const options& o) {
     constexpr const char* colours[] = {"#7fbf7b", "#35978f", "#4a90c2", "#1b3f8b"};
-    fp::figure f{.title = "FP-Mamba on " + o.group + ", trained with at most ℓ_{max} iterations",
+    fp::figure f{.title = "FP-Mamba on " + o.data.group + ", trained with at most ℓ_{max} iterations",
                  .x = {.label = "length of the test sequence (tokens)"},
                  .y = {.label = "accuracy on whole sequences", .limits = {{0, 1}}},
                  .curves = {},
@@ -82,7 +82,7 @@ bool interpolate(const options& o) {
     std::vector<outcome> results;
     std::vector<std::string> labels;
     json summary;
-    summary["group"] = o.group;
+    summary["group"] = o.data.group;
     summary["train_length"] = o.training.length;
     for (const options& one : models_of(o)) {
         if (fp::interrupt::requested()) break;
@@ -91,7 +91,7 @@ bool interpolate(const options& o) {
         std::printf("l_max = %d, ", ell_max);
         results.push_back(run(one));
         print_table(results.back());
-        const fp::evaluation& e = results.back().table.front();
+        const fp::evaluation& e = results.back().table.front().evaluation;
         fp::curve c{
             .label = "ℓ_{max} = " + std::to_string(ell_max), .x = {}, .y = {}, .colour = colour, .points = false};
         for (const fp::index length : o.test_lengths) {

@@ -3,7 +3,6 @@
 #include <fprnn/io/checkpoint.hpp>
 #include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/files.hpp>
-#include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/interrupt.hpp>
 #include <fprnn/train/progress.hpp>
 
@@ -21,11 +20,6 @@ namespace {
 using json = nlohmann::ordered_json;
 using real = network::real;
 using parameters = fp::parameter_tree<real>;
-
-fp::word_problem data(const options& o, fp::word_problem::split part) {
-    // Parameters and data must not share random numbers.
-    return {.group = fp::finite_group(o.group), .seed = {o.seed + 1}, .part = part};
-}
 
 void write_json(const std::filesystem::path& path, const json& j) {
     // A folder's name need not be UTF-8, which JSON is.
@@ -79,7 +73,8 @@ fp::csv_file open_metrics(const options& o, fp::index steps) {
     return metrics;
 }
 
-fp::training_result train(const options& o, const network& model, fp::training_state<real>& state) {
+fp::training_result train(const options& o, const fp::task& task, const network& model,
+                          fp::training_state<real>& state) {
     const bool with_adjoint = has_adjoint_columns(o, state.steps);
     fp::csv_file metrics = open_metrics(o, state.steps);
     fp::progress progress(
@@ -114,7 +109,7 @@ fp::training_result train(const options& o, const network& model, fp::training_s
                          .done = s.done});
         return !fp::interrupt::requested();
     };
-    const auto result = model.train(state, o.training, data(o, fp::word_problem::split::train), observe);
+    const auto result = model.train(state, o.training, task.train, observe);
     if (result.end == fp::training_end::nonfinite)
         progress.print(result.message + "; going on with the last good parameters");
     else if (o.checkpoint_every > 0)
@@ -122,6 +117,13 @@ fp::training_result train(const options& o, const network& model, fp::training_s
     if (result.end == fp::training_end::stopped && o.checkpoint_every > 0)
         progress.print("ended after step " + std::to_string(state.steps) + ", from which --resume goes on");
     return result;
+}
+
+/// Of so many sequences as are asked for, or as there are.
+fp::task::test_set test_set(const options& o, const fp::task& task, fp::index length) {
+    auto set = task.test(length);
+    set.sequences = set.sequences == 0 ? o.test_sequences : std::min(set.sequences, o.test_sequences);
+    return set;
 }
 
 /// How far two solutions of the same sequences are apart, seen through the logits [B,T,classes]. Where two
@@ -161,14 +163,15 @@ json compare_solutions(const fp::tensor<real>& one, const fp::tensor<real>& othe
 
 /// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and C = T are
 /// apart, on sequences of 64 tokens.
-json check_fixed_point(const options& o, const network& model, const parameters& theta) {
-    constexpr fp::index length = 64;
-    const auto sample = data(o, fp::word_problem::split::test);
+json check_fixed_point(const options& o, const fp::task& task, const network& model, const parameters& theta) {
+    constexpr fp::index length_of_check = 64;
+    const auto data = test_set(o, task, length_of_check);
+    const fp::index length = data.tokens;
     json check;
-    check["length"] = length;
+    check["length"] = length_of_check;
     for (const double tolerance : {1e-2, 1e-4, 1e-6}) {
         const auto at = model.with({o.schedule.length, tolerance, o.schedule.ell_max});
-        const auto e = at->evaluate(theta, length, o.test_sequences, sample);
+        const auto e = at->evaluate(theta, length, data.sequences, data.data);
         char digits[16];
         const std::string name(
             digits, std::to_chars(digits, digits + sizeof digits, tolerance, std::chars_format::scientific, 0).ptr);
@@ -181,9 +184,9 @@ json check_fixed_point(const options& o, const network& model, const parameters&
     // A whole sequence needs at least as many iterations as a token, and often as many as it has tokens.
     constexpr double tolerance = 1e-5;
     const int ell_max = std::max<int>(o.schedule.ell_max, 4 * static_cast<int>(length));
-    const fp::index sequences = std::min<fp::index>(o.test_sequences, 128);
+    const fp::index sequences = std::min<fp::index>(data.sequences, 128);
     fp::tensor<std::int32_t> tokens({sequences, length}), targets({sequences, length});
-    sample(tokens.view(), targets.view(), 0);
+    data.data(tokens.view(), targets.view(), 0);
     const auto solve = [&](fp::chunked schedule) { return model.with(schedule)->solve(theta, tokens.view()); };
     const auto one = solve(fp::sequential({tolerance, ell_max}));
     const auto whole = solve(fp::parallel({tolerance, ell_max}));
@@ -210,7 +213,7 @@ json check_fixed_point(const options& o, const network& model, const parameters&
 
 /// What did not fit, and what it depends on.
 std::string no_memory(const options& o, const std::string& doing) {
-    std::string sizes = "--group " + o.group;
+    std::string sizes = "--group " + o.data.group;
     const auto size = [&](const char* name, auto value) {
         sizes += ", " + std::string(name) + " " + std::to_string(value);
     };
@@ -227,44 +230,50 @@ std::string no_memory(const options& o, const std::string& doing) {
 
 /// As run below; `doing` is what it is at.
 outcome run(const options& o, std::string& doing) {
-    const auto model = make_network(o.model, o.schedule, o.adjoint(), o.machine);
+    outcome r;
+    r.task = make_task(o.data, o.seed_of_data());
+    architecture a = o.model;
+    a.size.vocabulary = r.task.vocabulary;
+    a.size.classes = r.task.classes;
+    const auto model = make_network(a, o.schedule, o.adjoint(), o.machine);
     fp::training_state<real> state(model->init(fp::seed{o.seed}), o.training);
     const parameters& theta = state.theta;
 
-    outcome r;
     r.kind = o.model.kind;
     r.folder = o.out;
     r.parameters = theta.size();
-    std::printf("%s on %s at T = %lld: %lld parameters, %s\n", name_of(r.kind), o.group.c_str(),
+    std::printf("%s on %s at T = %lld: %lld parameters, %s\n", name_of(r.kind), r.task.name.c_str(),
                 static_cast<long long>(o.training.length), static_cast<long long>(r.parameters),
                 model->where().c_str());
     if (o.resume) resume(o, state);
     write_json(o.out / "config.json", to_json(o));
     doing = "train";
-    r.training = train(o, *model, state);
+    r.training = train(o, r.task, *model, state);
     fp::save_parameters(
         o.out / "parameters.safetensors", theta,
         {{"step", std::to_string(r.training.steps)}, {"configuration", training_configuration(o).dump()}});
 
     fp::csv_file csv(o.out / "accuracy.csv",
                      "length,token_accuracy,sequence_accuracy,median_iterations,residual,largest_residual,"
-                     "share_converged");
+                     "share_converged,loss,score");
     const auto tested = model->with(o.test_schedule.value_or(o.schedule));
     for (const fp::index length : o.test_lengths) {
+        const auto set = test_set(o, r.task, length);
         doing =
-            "evaluate " + std::to_string(o.test_sequences) + " sequences of " + std::to_string(length) + " tokens by";
-        const auto e = tested->evaluate(theta, length, o.test_sequences, data(o, fp::word_problem::split::test));
+            "evaluate " + std::to_string(set.sequences) + " sequences of " + std::to_string(set.tokens) + " tokens by";
+        const auto e = tested->evaluate(theta, set.tokens, set.sequences, set.data);
+        const double score = r.task.score(e);
         const auto& c = e.convergence;
         const auto cell = [&](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
         csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),
                  cell(&fp::convergence_summary::median_residual), cell(&fp::convergence_summary::largest_residual),
-                 cell(&fp::convergence_summary::share_converged)});
-        r.table.push_back(e);
+                 cell(&fp::convergence_summary::share_converged), e.loss, score});
+        r.table.push_back({length, score, e});
     }
 
     doing = "evaluate";
     json& s = r.summary;
-    s["group"] = o.group;
+    s["task"] = r.task.name;
     s["model"] = o.model_name;
     s["train_length"] = o.training.length;
     s["parameters"] = r.parameters;
@@ -276,8 +285,10 @@ outcome run(const options& o, std::string& doing) {
         static_cast<double>(r.training.steps * o.training.batch * o.training.length) / r.training.seconds;
     s["test_sequences"] = o.test_sequences;
     double least_converged = 1;
-    for (const auto& e : r.table) {
-        const std::string length = std::to_string(e.length);
+    for (const auto& [tested_length, score, e] : r.table) {
+        const std::string length = std::to_string(tested_length);
+        s["score"][length] = score;
+        s["loss"][length] = e.loss;
         s["sequence_accuracy"][length] = e.accuracy.sequence;
         s["token_accuracy"][length] = e.accuracy.token;
         if (!e.convergence) continue;
@@ -286,7 +297,7 @@ outcome run(const options& o, std::string& doing) {
     }
     if (model->has_fixed_point()) {
         s["share_converged"] = least_converged;
-        if (!o.test_schedule) s["fixed_point_check"] = check_fixed_point(o, *model, theta);
+        if (!o.test_schedule) s["fixed_point_check"] = check_fixed_point(o, r.task, *model, theta);
     }
     write_json(o.out / "summary.json", s);
     return r;
@@ -309,8 +320,8 @@ void print_table(const outcome& r) {
     std::printf("\n%s, %lld steps in %s\n", name_of(r.kind), static_cast<long long>(r.training.steps),
                 fp::duration_text(r.training.seconds).c_str());
     std::printf("%8s %10s %10s %12s %11s\n", "length", "sequences", "tokens", "iterations", "converged");
-    for (const auto& e : r.table) {
-        std::printf("%8lld %10.4f %10.4f", static_cast<long long>(e.length), e.accuracy.sequence, e.accuracy.token);
+    for (const auto& [length, score, e] : r.table) {
+        std::printf("%8lld %10.4f %10.4f", static_cast<long long>(length), e.accuracy.sequence, e.accuracy.token);
         if (e.convergence)
             std::printf(" %12g %11.4f", e.convergence->median_iterations, e.convergence->share_converged);
         std::printf("\n");

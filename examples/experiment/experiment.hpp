@@ -8,14 +8,22 @@
 
 namespace experiment {
 
+/// How well a model does a task whose data have one length.
+struct test_result {
+    fp::index length = 0;  ///< as the task counts it
+    double score = 0;
+    fp::evaluation evaluation;
+};
+
 /// One model, trained and evaluated.
 struct outcome {
     architecture::block kind{};
     std::filesystem::path folder;  ///< of its files
     fp::index parameters = 0;
     fp::training_result training;
-    std::vector<fp::evaluation> table;  ///< one of each test length
-    nlohmann::ordered_json summary;     ///< as in the model's summary.json
+    fp::task task;
+    std::vector<test_result> table;  ///< one of each test length
+    nlohmann::ordered_json summary;  ///< as in the model's summary.json
 };
 
 /// Trains and evaluates one model and writes config.json, metrics.csv, parameters.safetensors, accuracy.csv and summary.json

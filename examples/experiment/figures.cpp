@@ -30,9 +30,9 @@ fp::mark training_length(const options& o) { return {static_cast<double>(o.train
 template <class Number>
 fp::curve against_length(const drawn& m, const std::string& label, Number&& number) {
     fp::curve c{.label = label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
-    for (const fp::evaluation& e : m.result->table) {
-        c.x.push_back(static_cast<double>(e.length));
-        c.y.push_back(number(e));
+    for (const test_result& t : m.result->table) {
+        c.x.push_back(static_cast<double>(t.length));
+        c.y.push_back(number(t));
     }
     return c;
 }
@@ -94,7 +94,7 @@ std::vector<drawn> by_model(const std::vector<outcome>& results) {
 }
 
 fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models) {
-    fp::figure f{.title = "State tracking on " + o.group + ", trained on sequences of " +
+    fp::figure f{.title = "State tracking on " + o.data.group + ", trained on sequences of " +
                           std::to_string(o.training.length) + " tokens",
                  .x = {.label = "length of the test sequence (tokens)", .log = 2},
                  .y = {.label = "accuracy on sequences", .limits = {{0, 1}}},
@@ -102,8 +102,10 @@ fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models)
                  .upright = training_length(o),
                  .dashed = "tokens"};
     for (const drawn& m : models) {
-        f.curves.push_back(against_length(m, m.label, [](const fp::evaluation& e) { return e.accuracy.sequence; }));
-        f.curves.push_back(thin(against_length(m, m.label, [](const fp::evaluation& e) { return e.accuracy.token; })));
+        f.curves.push_back(
+            against_length(m, m.label, [](const test_result& t) { return t.evaluation.accuracy.sequence; }));
+        f.curves.push_back(
+            thin(against_length(m, m.label, [](const test_result& t) { return t.evaluation.accuracy.token; })));
     }
     return f;
 }
@@ -129,8 +131,9 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
     fp::figure loss{.title = "Loss",
                     .x = step,
                     .y = {.label = "cross-entropy (nats per token)"},
-                    .curves = against_step(&history::loss),
-                    .level = fp::mark{std::log(static_cast<double>(o.model.size.classes)), "guessing"}};
+                    .curves = against_step(&history::loss)};
+    if (!models.empty())
+        loss.level = fp::mark{std::log(static_cast<double>(models.front().result->task.classes)), "guessing"};
     fp::figure length{.title = "Curriculum",
                       .x = step,
                       .y = {.label = "sequence length (tokens)", .log = 2},
@@ -147,7 +150,9 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
                         .dashed = "largest"};
     for (const drawn& m : models) {
         const auto of = [](double fp::convergence_summary::*number) {
-            return [number](const fp::evaluation& e) { return e.convergence ? (*e.convergence).*number : NAN; };
+            return [number](const test_result& t) {
+                return t.evaluation.convergence ? (*t.evaluation.convergence).*number : NAN;
+            };
         };
         residual.curves.push_back(against_length(m, m.label, of(&fp::convergence_summary::median_residual)));
         residual.curves.push_back(thin(against_length(m, m.label, of(&fp::convergence_summary::largest_residual))));
@@ -156,7 +161,7 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
     std::vector<fp::figure> figures{loss, length};
     if (has_points(iterations, 2)) figures.push_back(iterations);
     if (has_points(residual, 2)) figures.push_back(residual);
-    return {"Training on " + o.group + " at T = " + std::to_string(o.training.length), figures};
+    return {"Training on " + o.data.group + " at T = " + std::to_string(o.training.length), figures};
 }
 
 void draw(const fp::picture& p, const options& o, const std::string& name) {

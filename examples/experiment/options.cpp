@@ -1,7 +1,6 @@
 #include "options.hpp"
 
 #include <fprnn/core/terminal.hpp>
-#include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/version.hpp>
 
 #include <CLI/CLI.hpp>
@@ -173,7 +172,7 @@ void fill_in(options& o) {
     const auto silent = [&](const char* option) { return !o.given.contains(option); };
     if (o.model.kind == architecture::block::lstm && silent("--learning-rate"))
         o.training.optimiser.learning_rate = lstm_learning_rate;
-    if (silent("--group")) o.group = default_group;
+    if (silent("--group")) o.data.group = default_group;
     if (o.job == job::interpolation) {
         if (silent("--test-lengths")) o.test_lengths = lengths("--test-lengths", "2-50");
         if (silent("--time-limit")) o.training.time_limit = interpolation_seconds;
@@ -194,11 +193,7 @@ void fill_in(options& o) {
 
 /// What no option can say alone. Nothing is trained before all of it is known.
 void check_together(const options& o) {
-    try {
-        (void)fp::finite_group(o.group);
-    } catch (const fp::argument_error& e) {
-        throw fp::argument_error(std::string("--group: ") + e.what());
-    }
+    (void)make_task(o.data, o.seed_of_data());
     const bool is_fp_mamba2 = o.model.kind == architecture::block::fp_mamba2;
     const bool has_heads = is_fp_mamba2 || o.model.kind == architecture::block::delta_product;
     const bool mixes = o.model.kind == architecture::block::fp_mamba || o.model.kind == architecture::block::fp_rnn;
@@ -289,7 +284,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
 
     auto& size = o.model.size;
     add("--group", "GROUP", "S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5", default_group,
-        into(o.group, as_text));
+        into(o.data.group, as_text));
     add("--model", "MODEL", "fp-mamba, fp-mamba2, fp-rnn, mamba, delta-product (4 keys a token) or lstm", "fp-mamba",
         [&](const std::string& name, const std::string& text) {
             o.model.kind = one_of(name, text, models);
@@ -397,7 +392,6 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     }
     fill_in(o);
     check_together(o);
-    size.vocabulary = size.classes = fp::finite_group(o.group).order();
     return o;
 }
 
@@ -435,7 +429,7 @@ nlohmann::ordered_json to_json(const options& o) {
     const auto& t = o.training;
     nlohmann::ordered_json j;
     j["version"] = version;
-    j["group"] = o.group;
+    j["group"] = o.data.group;
     j["model"] = o.model_name;
     j["layers"] = o.model.size.layers;
     j["d_model"] = o.model.size.d_model;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "data.hpp"
 #include "network.hpp"
 
 #include <fprnn/train/trainer.hpp>
@@ -26,7 +27,7 @@ enum class job {
 struct options {
     experiment::job job = job::one;
 
-    std::string group;
+    data_options data{};
     architecture model{};
     std::string model_name = "fp-mamba", mixer_name = "householder";
     std::uint64_t seed = 0;
@@ -47,6 +48,8 @@ struct options {
     std::set<std::string>
         given;  ///< those that were, such as "--seed"; the others are the job's or the model's default
 
+    /// Of parameters and data, which must not share random numbers.
+    fp::seed seed_of_data() const { return {seed + 1}; }
     fp::adjoint adjoint() const {
         if (one_step) return fp::one_step{};
         return fp::implicit{.tolerance = schedule.tolerance, .ell_max = 100};

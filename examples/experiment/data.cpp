@@ -1,0 +1,26 @@
+#include "data.hpp"
+
+namespace experiment {
+
+namespace {
+/// What a constructor refuses is said of the option that it is made from.
+template <class Make>
+auto of_option(const char* option, Make&& make) {
+    try {
+        return make();
+    } catch (const fp::argument_error& e) {
+        throw fp::argument_error(std::string(option) + ": " + e.what());
+    }
+}
+}  // namespace
+
+fp::task make_task(const data_options& o, fp::seed seed) {
+    switch (o.task) {
+        case data_options::kind::word_problem:
+            return as_task(fp::word_problem{.group = of_option("--group", [&] { return fp::finite_group(o.group); }),
+                                            .seed = seed});
+    }
+    return {};
+}
+
+}  // namespace experiment
