@@ -21,7 +21,6 @@
 #include <cstdio>
 #include <exception>
 #include <iostream>
-#include <iterator>
 #include <new>
 
 namespace experiment {
@@ -38,78 +37,52 @@ bool finite(const std::vector<outcome>& results) {
     return all;
 }
 
-void draw_all(const options& o, const std::vector<drawn>& models) {
-    draw(accuracy_picture(o, models), o, "accuracy");
-    draw(training_picture(o, models), o, "training");
-}
-
 bool train_one(const options& o) {
     const std::vector<outcome> results{run(o)};
     print_table(results.front());
-    draw_all(o, by_model(results));
+    const auto model = alone(results.front());
+    draw(accuracy_picture(o, model), o, "accuracy");
+    draw(training_picture(o, model), o, "training");
     return finite(results);
 }
 
-bool compare(const options& o) {
+/// Every number of every test of an exhibit.
+void write_results(const options& o, const std::vector<member>& trained, const std::vector<outcome>& results) {
+    fp::csv_file csv(o.out / (std::string(o.shown->name) + ".csv"),
+                     "model,seed,parameters,steps,seconds,length,score,sequence_accuracy,token_accuracy,loss,"
+                     "median_iterations,share_converged");
+    for (std::size_t i = 0; i < results.size(); ++i)
+        for (const test_result& t : results[i].table) {
+            const auto& c = t.evaluation.convergence;
+            const auto cell = [&](auto number) { return c ? std::optional<double>((*c).*number) : std::nullopt; };
+            csv.row({trained[i].label, trained[i].settings.seed, results[i].parameters, results[i].training.steps,
+                     results[i].training.seconds, t.length, t.score, t.evaluation.accuracy.sequence,
+                     t.evaluation.accuracy.token, t.evaluation.loss, cell(&fp::convergence_summary::median_iterations),
+                     cell(&fp::convergence_summary::share_converged)});
+        }
+}
+
+bool show(const options& o) {
     const auto start = std::chrono::steady_clock::now();
+    const std::vector<member> all = members_of(o);
     std::vector<outcome> results;
     json summary;
-    summary["group"] = o.data.group;
+    summary["job"] = job_of(o);
     summary["train_length"] = o.training.length;
     summary["seconds_total"] = 0.0;
-    for (const options& one : models_of(o)) {
+    for (const member& one : all) {
         if (fp::interrupt::requested()) break;
-        results.push_back(run(one));
+        std::printf("%s: ", one.label.c_str());
+        results.push_back(run(one.settings));
         print_table(results.back());
-        summary[one.out.filename().string()] = results.back().summary;
+        summary["task"] = results.back().task.name;
+        summary[one.settings.out.lexically_relative(o.out).string()] = results.back().summary;
     }
     summary["seconds_total"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     summary["interrupted"] = fp::interrupt::requested();
     fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
-    draw_all(o, by_model(results));
-    return finite(results);
-}
-
-/// The paper's Figure 1, without its other architectures: ℓ_max bounds the iterations of the training only.
-bool interpolate(const options& o) {
-    constexpr const char* colours[] = {"#7fbf7b", "#35978f", "#4a90c2", "#1b3f8b"};
-    fp::figure f{.title = "FP-Mamba on " + o.data.group + ", trained with at most ℓ_{max} iterations",
-                 .x = {.label = "length of the test sequence (tokens)"},
-                 .y = {.label = "accuracy on whole sequences", .limits = {{0, 1}}},
-                 .curves = {},
-                 .upright = fp::mark{static_cast<double>(o.training.length), "training length"}};
-    fp::csv_file csv(o.out / "interpolation.csv", "ell_max,length,sequence_accuracy,token_accuracy");
-    std::vector<outcome> results;
-    std::vector<std::string> labels;
-    json summary;
-    summary["group"] = o.data.group;
-    summary["train_length"] = o.training.length;
-    for (const options& one : models_of(o)) {
-        if (fp::interrupt::requested()) break;
-        const int ell_max = one.schedule.ell_max;
-        const char* colour = colours[results.size() % std::size(colours)];
-        std::printf("l_max = %d, ", ell_max);
-        results.push_back(run(one));
-        print_table(results.back());
-        const fp::evaluation& e = results.back().table.front().evaluation;
-        fp::curve c{
-            .label = "ℓ_{max} = " + std::to_string(ell_max), .x = {}, .y = {}, .colour = colour, .points = false};
-        for (const fp::index length : o.test_lengths) {
-            const auto a = fp::measure_accuracy(e.answers, e.sequences, length);
-            c.x.push_back(static_cast<double>(length));
-            c.y.push_back(a.sequence);
-            csv.row({ell_max, length, a.sequence, a.token});
-        }
-        f.curves.push_back(c);
-        labels.push_back(c.label);
-        summary["ell_max"][std::to_string(ell_max)] = results.back().summary;
-    }
-    fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
-    draw(f, o, "interpolation");
-    std::vector<drawn> models;
-    models.reserve(results.size());
-    for (std::size_t i = 0; i < results.size(); ++i) models.push_back({&results[i], labels[i], colours[i]});
-    draw(training_picture(o, models), o, "training");
+    write_results(o, all, results);
+    o.shown->show(o, all, results);
     return finite(results);
 }
 
@@ -118,12 +91,7 @@ bool do_job(const options& o) {
     require_there(o.machine);
     prepare_folders(o);
     const fp::interrupt guard;
-    switch (o.job) {
-        case job::one: return train_one(o);
-        case job::compare: return compare(o);
-        case job::interpolation: return interpolate(o);
-    }
-    return false;
+    return o.shown ? show(o) : train_one(o);
 }
 
 int main(int argc, char** argv) {

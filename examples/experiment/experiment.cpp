@@ -211,6 +211,22 @@ json check_fixed_point(const options& o, const fp::task& task, const network& mo
     return check;
 }
 
+/// Of the beginnings of sequences, whose solutions are those of shorter ones, because the model is causal. How they were solved is said of
+/// all of them alone.
+std::vector<test_result> prefixes(const fp::task& task, const fp::evaluation& longest,
+                                  const std::vector<fp::index>& lengths) {
+    std::vector<test_result> table;
+    for (const fp::index length : lengths) {
+        fp::evaluation e = longest;
+        e.accuracy = fp::measure_accuracy(longest.answers, longest.sequences, task.test(length).tokens);
+        if (length != lengths.back()) e.convergence.reset();
+        e.answers.clear();
+        e.length = task.test(length).tokens;
+        table.push_back({length, task.score(e), e});
+    }
+    return table;
+}
+
 /// What did not fit, and what it depends on.
 std::string no_memory(const options& o, const std::string& doing) {
     std::string sizes = "--group " + o.data.group;
@@ -257,18 +273,24 @@ outcome run(const options& o, std::string& doing) {
                      "length,token_accuracy,sequence_accuracy,median_iterations,residual,largest_residual,"
                      "share_converged,loss,score");
     const auto tested = model->with(o.test_schedule.value_or(o.schedule));
-    for (const fp::index length : o.test_lengths) {
+    const auto evaluate_at = [&](fp::index length) {
         const auto set = test_set(o, r.task, length);
         doing =
             "evaluate " + std::to_string(set.sequences) + " sequences of " + std::to_string(set.tokens) + " tokens by";
-        const auto e = tested->evaluate(theta, set.tokens, set.sequences, set.data);
-        const double score = r.task.score(e);
+        return tested->evaluate(theta, set.tokens, set.sequences, set.data);
+    };
+    if (o.tests_prefixes) r.table = prefixes(r.task, evaluate_at(o.test_lengths.back()), o.test_lengths);
+    for (const fp::index length : o.test_lengths) {
+        if (o.tests_prefixes) break;
+        const auto e = evaluate_at(length);
+        r.table.push_back({length, r.task.score(e), e});
+    }
+    for (const auto& [length, score, e] : r.table) {
         const auto& c = e.convergence;
-        const auto cell = [&](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
+        const auto cell = [&c = c](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
         csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),
                  cell(&fp::convergence_summary::median_residual), cell(&fp::convergence_summary::largest_residual),
                  cell(&fp::convergence_summary::share_converged), e.loss, score});
-        r.table.push_back({length, score, e});
     }
 
     doing = "evaluate";

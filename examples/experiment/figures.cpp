@@ -26,13 +26,24 @@ const char* colour_of(architecture::block kind) {
 
 fp::mark training_length(const options& o) { return {static_cast<double>(o.training.length), "training length"}; }
 
-/// A curve of one number of each test length.
+/// A curve of one number of each test length: the mean of the seeds, and what lies between the least and the largest.
 template <class Number>
 fp::curve against_length(const drawn& m, const std::string& label, Number&& number) {
     fp::curve c{.label = label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
-    for (const test_result& t : m.result->table) {
-        c.x.push_back(static_cast<double>(t.length));
-        c.y.push_back(number(t));
+    const std::size_t seeds = m.results.size();
+    for (std::size_t i = 0; i < m.results.front()->table.size(); ++i) {
+        double sum = 0, low = HUGE_VAL, high = -HUGE_VAL;
+        for (const outcome* r : m.results) {
+            const double y = number(r->table[i]);
+            sum += y;
+            low = std::min(low, y);
+            high = std::max(high, y);
+        }
+        c.x.push_back(static_cast<double>(m.results.front()->table[i].length));
+        c.y.push_back(sum / static_cast<double>(seeds));
+        if (seeds == 1) continue;
+        c.low.push_back(low);
+        c.high.push_back(high);
     }
     return c;
 }
@@ -82,13 +93,19 @@ bool has_points(const fp::figure& f, std::size_t least) {
 
 }  // namespace
 
-std::vector<drawn> by_model(const std::vector<outcome>& results) {
+std::vector<drawn> alone(const outcome& result) {
+    return {{.results = {&result}, .label = name_of(result.kind), .colour = colour_of(result.kind)}};
+}
+
+std::vector<drawn> by_member(const std::vector<member>& trained, const std::vector<outcome>& results) {
     std::vector<drawn> all;
-    all.reserve(results.size());
-    for (auto r = results.rbegin(); r != results.rend(); ++r) {
-        // Where a model is as good as the LSTM, which is what can be reached, both are seen.
-        const double width = r->kind == architecture::block::lstm ? 8 : 3.5;
-        all.push_back({&*r, name_of(r->kind), colour_of(r->kind), width});
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const auto same =
+            std::find_if(all.begin(), all.end(), [&](const drawn& d) { return d.label == trained[i].label; });
+        if (same == all.end())
+            all.push_back({.results = {&results[i]}, .label = trained[i].label, .colour = trained[i].colour});
+        else
+            same->results.push_back(&results[i]);
     }
     return all;
 }
@@ -110,10 +127,23 @@ fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models)
     return f;
 }
 
+fp::picture score_picture(const options& o, const std::vector<drawn>& models, const std::string& title) {
+    fp::figure f{.title = title, .x = {}, .y = {}, .curves = {}, .upright = training_length(o)};
+    for (const drawn& m : models) {
+        const fp::task& task = m.results.front()->task;
+        f.x.label = "length of the test sequence (" + task.length_unit + ")";
+        f.y.label = task.score_name;
+        if (!task.less_is_better) f.y.limits = {{0, 1}};
+        f.curves.push_back(against_length(m, m.label, [](const test_result& t) { return t.score; }));
+        f.curves.back().points = f.curves.back().x.size() <= 20;
+    }
+    return f;
+}
+
 fp::picture training_picture(const options& o, const std::vector<drawn>& models) {
     std::vector<history> histories;
     histories.reserve(models.size());
-    for (const drawn& m : models) histories.emplace_back(m.result->folder);
+    for (const drawn& m : models) histories.emplace_back(m.results.front()->folder);
     const fp::axis step = step_axis(histories);
     const auto against_step = [&](fp::running_means history::*what) {
         std::vector<fp::curve> curves;
@@ -133,7 +163,7 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
                     .y = {.label = "cross-entropy (nats per token)"},
                     .curves = against_step(&history::loss)};
     if (!models.empty())
-        loss.level = fp::mark{std::log(static_cast<double>(models.front().result->task.classes)), "guessing"};
+        loss.level = fp::mark{std::log(static_cast<double>(models.front().results.front()->task.classes)), "guessing"};
     fp::figure length{.title = "Curriculum",
                       .x = step,
                       .y = {.label = "sequence length (tokens)", .log = 2},

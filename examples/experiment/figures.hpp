@@ -1,24 +1,28 @@
 #pragma once
 
-#include "experiment.hpp"
+#include "exhibits.hpp"
 
 #include <fprnn/io/picture.hpp>
 
 namespace experiment {
 
-/// A model in a picture.
+/// A model in a picture, with the results of all its seeds.
 struct drawn {
-    const outcome* result = nullptr;
+    std::vector<const outcome*> results{};
     std::string label;
-    const char* colour = "";
+    std::string colour;
     double width = 3.5;
 };
 
-/// Each under its model's name, in its model's colour, the last one first: what is drawn later lies above.
-std::vector<drawn> by_model(const std::vector<outcome>& results);
+/// One model, under its name and in its colour.
+std::vector<drawn> alone(const outcome& result);
+/// The members that were trained, those of a label together.
+std::vector<drawn> by_member(const std::vector<member>& trained, const std::vector<outcome>& results);
 
 /// Accuracy against the length of the test sequence, of whole sequences and of tokens.
 fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models);
+/// The task's score against the length.
+fp::picture score_picture(const options& o, const std::vector<drawn>& models, const std::string& title);
 
 /// How models were trained and solved: loss, curriculum and iterations against the step, from all rows of their metrics.csv,
 /// and residual against length. A figure that none of them has anything to say in is left out.

@@ -22,19 +22,31 @@ std::optional<fs::path> file_of_a_model(const fs::path& folder) {
     return std::nullopt;
 }
 
+constexpr const char* job_file = "job.json";
+
+/// What a folder has been used for; none when for nothing.
+std::optional<std::string> job_in(const fs::path& folder) {
+    std::error_code none;
+    if (!fs::exists(folder / job_file, none)) return std::nullopt;
+    const auto j = nlohmann::json::parse(fp::read_file(folder / job_file, 1 << 16), nullptr, false);
+    return j.is_object() && j.contains("job") && j["job"].is_string() ? j["job"].get<std::string>() : "an unknown job";
+}
+
+/// A folder of an exhibit, and of each of its members, says which it is; that of a single model has the model's files and says nothing.
 void refuse_other_jobs(const options& o) {
-    constexpr std::pair<job, const char*> jobs[] = {
-        {job::one, "a single model"}, {job::compare, "--compare"}, {job::interpolation, "--figure interpolation"}};
-    for (const auto& [other_job, name] : jobs) {
-        if (other_job == o.job) continue;
-        options other = o;
-        other.job = other_job;
-        for (const options& one : models_of(other))
-            if (const auto file = file_of_a_model(one.out))
-                throw fp::argument_error("--out: expected a folder without files of another job, got '" +
-                                         o.out.string() + "' with " + file->lexically_relative(o.out).string() +
-                                         " of " + name);
-    }
+    const auto refuse = [&](const std::string& what) {
+        throw fp::argument_error("--out: expected a folder without files of another job, got '" + o.out.string() +
+                                 "' " + what);
+    };
+    const auto job = job_in(o.out);
+    if (job && *job != job_of(o)) refuse("of " + *job);
+    if (o.shown && !job)
+        if (const auto file = file_of_a_model(o.out))
+            refuse("with " + file->filename().string() + " of a single model");
+}
+
+void write_job(const options& o, const fs::path& folder) {
+    if (o.shown) fp::write_file(folder / job_file, nlohmann::json{{"job", job_of(o)}}.dump() + "\n");
 }
 
 /// A value of config.json as it is typed.
@@ -59,7 +71,7 @@ std::string other_options(const options& o, const std::string& path, const fp::c
                        (given ? "" : ", the default") +
                        "; --resume needs the options that the run was started with, or another --out";
     // Options are for all models of a job, so what was a model's own default in another version cannot be asked for.
-    if (!given && o.job != job::one && key == "time_limit")
+    if (!given && o.shown && key == "time_limit")
         text += "; where they were those of an earlier version, '" + o.out.string() +
                 "' has to be removed and is then trained anew";
     return text;
@@ -97,7 +109,11 @@ void prepare_folders(const options& o) {
         });
     }
     fp::require_writable_folder(o.out, "--out");
-    for (const options& one : models) fp::require_writable_folder(one.out, "--out");
+    write_job(o, o.out);
+    for (const options& one : models) {
+        fp::require_writable_folder(one.out, "--out");
+        write_job(o, one.out);
+    }
 }
 
 }  // namespace experiment

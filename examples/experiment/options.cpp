@@ -1,4 +1,4 @@
-#include "options.hpp"
+#include "exhibits.hpp"
 
 #include <fprnn/core/terminal.hpp>
 #include <fprnn/version.hpp>
@@ -24,11 +24,6 @@ constexpr const char* version =
 
 /// The group that ./run compares on.
 constexpr const char* default_group = "A5";
-constexpr double interpolation_seconds = 240;
-/// Of --compare, where all models have the same time: a step of FP-Mamba takes 16 ms of one core, one of the baselines 7 ms.
-/// Two cores need less than the limit, so that a seed has equal bits in every run; where it comes first, it is the same for all.
-constexpr double compare_seconds = 120;
-constexpr fp::index compare_steps = 8000, baseline_steps = 18000;
 /// An LSTM's. At 0.003 it has not learnt A5 at 16 tokens after 2,500 steps, at 0.02 it has.
 constexpr double lstm_learning_rate = 0.02;
 constexpr fp::index most_tokens = 1 << 20;
@@ -121,6 +116,16 @@ V one_of(const std::string& option, const std::string& text, const std::pair<con
     refuse(option, "one of " + expected, text);
 }
 
+const exhibit* exhibit_named(const std::string& option, const std::string& text) {
+    std::string expected;
+    for (const exhibit& e : exhibits()) {
+        if (e.job != "--figure " + std::string(e.name)) continue;
+        if (text == e.name) return &e;
+        expected += (expected.empty() ? "" : ", ") + std::string(e.name);
+    }
+    refuse(option, "one of " + expected, text);
+}
+
 /// --help fits a terminal of 80 columns: the options' names in the first of them, their texts in the rest.
 constexpr std::size_t help_columns = 80, name_columns = 26, text_columns = help_columns - name_columns;
 
@@ -140,7 +145,6 @@ constexpr std::pair<const char*, architecture::mixing> mixers[] = {
 constexpr std::pair<const char*, int> reflections[] = {{"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}};
 constexpr std::pair<const char*, int> scales[] = {{"1", 1}, {"2", 2}};
 constexpr std::pair<const char*, bool> adjoints[] = {{"one-step", true}, {"implicit", false}};
-constexpr std::pair<const char*, job> figures[] = {{"interpolation", job::interpolation}};
 
 constexpr const char* description =
     "Trains a fixed-point recurrent network on the word problem of a finite group: read a sequence of elements and "
@@ -148,6 +152,15 @@ constexpr const char* description =
     "summary.json and figures. Ctrl-C ends the training; the model is then evaluated and everything is written. A "
     "second Ctrl-C ends the program. With --checkpoint-every and --resume, whatever ends it costs no more than the "
     "steps since the last checkpoint, and the run goes on to the same numbers.";
+
+void print_exhibits(std::ostream& printed) {
+    for (const exhibit& e : exhibits()) {
+        printed << e.job << (*e.source ? std::string("  (") + e.source + ")" : "") << "\n";
+        std::string text = fp::wrapped(std::string(e.shows) + "; " + e.cost + " on two cores", help_columns - 4);
+        for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.insert(at += 1, "    ");
+        printed << "    " << text << "\n";
+    }
+}
 
 /// Refuses an option that stands at the end or before another one and has no value. CLI11 takes whatever comes next for the
 /// value, and then what follows that for an argument too many. What begins with "--" and is meant is written --out=--folder.
@@ -167,26 +180,13 @@ void require_values(const CLI::App& app, int argc, const char* const* argv) {
     }
 }
 
-/// Defaults that differ between the jobs, where the user was silent.
+/// Defaults of the jobs, where the user was silent, and then what is left.
 void fill_in(options& o) {
     const auto silent = [&](const char* option) { return !o.given.contains(option); };
-    if (o.model.kind == architecture::block::lstm && silent("--learning-rate"))
-        o.training.optimiser.learning_rate = lstm_learning_rate;
+    use_model(o, o.model_name);
     if (silent("--group")) o.data.group = default_group;
-    if (o.job == job::interpolation) {
-        if (silent("--test-lengths")) o.test_lengths = lengths("--test-lengths", "2-50");
-        if (silent("--time-limit")) o.training.time_limit = interpolation_seconds;
-        if (silent("--schedule")) o.schedule.length = fp::whole_sequence;
-        if (silent("--adjoint")) o.one_step = true;
-        if (silent("--test-sequences")) o.test_sequences = 512;
-    }
-    if (o.job == job::compare) {
-        if (silent("--steps")) o.training.steps = compare_steps;
-        if (silent("--time-limit")) o.training.time_limit = compare_seconds;
-    }
-    if (o.test_lengths.empty())
-        o.test_lengths = lengths(
-            "--test-lengths", o.job == job::compare ? "4,8,12,16,24,32,48,64,96,128,192,256,384,512" : "16,32,64,128");
+    if (o.shown) o.shown->fill_in(o);
+    if (o.test_lengths.empty()) o.test_lengths = lengths_of("16,32,64,128");
     if (silent("--curriculum")) o.training.first_length = std::min(o.training.first_length, o.training.length);
     o.training.warmup_steps = std::min<fp::index>(200, o.training.steps / 4);
 }
@@ -232,8 +232,6 @@ void check_together(const options& o) {
     if (o.training.batch > most_tokens / o.training.length)
         refuse("--batch", "at most " + std::to_string(most_tokens) + " tokens a step, that is --batch times --length",
                std::to_string(o.training.batch) + " times " + std::to_string(o.training.length));
-    if (o.job != job::one && o.model.kind != architecture::block::fp_mamba)
-        refuse("--model", "fp-mamba, because --compare and --figure choose the models themselves", o.model_name);
 }
 
 }  // namespace
@@ -367,10 +365,13 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
                   "--test-lengths, --test-sequences and --checkpoint-every may be others. Without a checkpoint, start "
                   "anew"));
 
+    add("--seeds", "N", "trainings of each model of a figure, with seeds from --seed on; intervals are drawn", "1",
+        into(o.seeds, whole{1, 1000}));
     bool compare = false;
     app.add_flag("--compare", compare, help_text("train FP-Mamba, Mamba and LSTM in turn and draw all three"));
-    add("--figure", "NAME", "interpolation: FP-Mamba trained with at most 2, 4, 8 and 16 iterations", "",
-        into(o.job, choice(figures)));
+    add("--figure", "NAME", "a figure of the paper; --list names all", "", into(o.shown, exhibit_named));
+    bool list = false;
+    app.add_flag("--list", list, help_text("name the figures, and what each costs"));
     app.set_version_flag("--version", std::string("fprnn ") + version);
 
     require_values(app, argc, argv);
@@ -386,44 +387,45 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     } catch (const CLI::ParseError& e) {
         throw fp::argument_error(e.what());
     }
-    if (compare) {
-        if (o.job != job::one) refuse("--figure", "to stand without --compare", "both");
-        o.job = job::compare;
+    if (list) {
+        print_exhibits(printed);
+        return std::nullopt;
     }
+    if (compare) {
+        if (o.shown) refuse("--figure", "to stand without --compare", "both");
+        o.shown = &exhibits().front();
+    }
+    if (o.shown && o.model.kind != architecture::block::fp_mamba)
+        refuse("--model", "fp-mamba, because --compare and --figure choose the models themselves", o.model_name);
+    if (!o.shown && o.given.contains("--seeds")) refuse("--seeds", "to stand with --figure or --compare", "neither");
     fill_in(o);
-    check_together(o);
+    for (const options& one : models_of(o)) check_together(one);
     return o;
 }
 
+void use_model(options& o, const std::string& model) {
+    o.model_name = model;
+    o.model.kind = one_of("--model", model, models);
+    if (o.model.kind == architecture::block::lstm && !o.given.contains("--learning-rate"))
+        o.training.optimiser.learning_rate = lstm_learning_rate;
+}
+
+void use_mixer(options& o, const std::string& mixer, int reflections_of) {
+    o.mixer_name = mixer;
+    o.model.mixer = one_of("--mixer", mixer, mixers);
+    o.model.reflections = reflections_of;
+}
+
+std::vector<fp::index> lengths_of(const std::string& text) { return lengths("--test-lengths", text); }
+
 std::vector<options> models_of(const options& o) {
-    if (o.job == job::one) return {o};
+    if (!o.shown) return {o};
     std::vector<options> all;
-    const auto add = [&](const std::string& folder) -> options& {
-        all.push_back(o);
-        all.back().out = o.out / folder;
-        return all.back();
-    };
-    if (o.job == job::compare) {
-        add("fp_mamba");
-        for (const char* name : {"mamba", "lstm"}) {
-            options& baseline = add(name);
-            baseline.model_name = name;
-            baseline.model.kind = one_of("--model", name, models);
-            if (!o.given.contains("--steps")) baseline.training.steps = baseline_steps;
-            if (baseline.model.kind == architecture::block::lstm && !o.given.contains("--learning-rate"))
-                baseline.training.optimiser.learning_rate = lstm_learning_rate;
-        }
-        return all;
-    }
-    for (const int ell_max : {2, 4, 8, 16}) {
-        options& one = add("ell_max_" + std::to_string(ell_max));
-        one.schedule.ell_max = ell_max;
-        one.test_schedule = o.schedule;
-        // The map is causal, so the longest sequences hold the solutions of all shorter ones.
-        one.test_lengths = {o.test_lengths.back()};
-    }
+    for (member& m : members_of(o)) all.push_back(std::move(m.settings));
     return all;
 }
+
+std::string job_of(const options& o) { return o.shown ? o.shown->job : "a single model"; }
 
 nlohmann::ordered_json to_json(const options& o) {
     const auto& t = o.training;

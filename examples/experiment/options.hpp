@@ -16,16 +16,12 @@
 
 namespace experiment {
 
-/// What the program does.
-enum class job {
-    one,            ///< trains and evaluates one model
-    compare,        ///< FP-Mamba, Mamba and LSTM on one group, side by side
-    interpolation,  ///< the paper's Figure 1: FP-Mamba at several ℓ_max
-};
+struct exhibit;
 
 /// Everything that can be asked for on the command line, checked.
 struct options {
-    experiment::job job = job::one;
+    const exhibit* shown = nullptr;  ///< the figure, table or comparison that is asked for; null: one model
+    int seeds = 1;                   ///< trainings of each member, from `seed` on
 
     data_options data{};
     architecture model{};
@@ -38,6 +34,7 @@ struct options {
 
     std::optional<fp::chunked> test_schedule{};  ///< when tests are not solved as training is
     std::vector<fp::index> test_lengths;
+    bool tests_prefixes = false;  ///< accuracies of shorter sequences are those of the longest ones' beginnings
     fp::index test_sequences = 1024;
 
     experiment::machine machine{};
@@ -60,8 +57,11 @@ struct options {
 /// are then printed. Errors: fprnn::argument_error with one line that names option, expected and got.
 std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed);
 
-/// The options of each model that a job trains, in a folder of its own.
+/// The options of each model that is trained, in a folder of its own.
 std::vector<options> models_of(const options& o);
+
+/// "a single model", or what the exhibit is asked for by.
+std::string job_of(const options& o);
 
 /// All options, as they are written to config.json.
 nlohmann::ordered_json to_json(const options& o);
@@ -71,5 +71,11 @@ nlohmann::ordered_json to_json(const options& o);
 nlohmann::ordered_json training_configuration(const options& o);
 
 const char* name_of(architecture::block kind);
+
+/// Defaults that differ between the models, where the user was silent.
+void use_model(options& o, const std::string& model);
+void use_mixer(options& o, const std::string& mixer, int reflections = 1);
+/// "16,32,50-60": lengths and ranges of them, sorted. Errors: as for the option.
+std::vector<fp::index> lengths_of(const std::string& text);
 
 }  // namespace experiment

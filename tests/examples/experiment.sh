@@ -83,6 +83,7 @@ fi
 refused "--tf32: expected to stand with --device cuda, got '--device cpu'" --tf32
 refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
 refused "--figure: expected one of interpolation, got 'pie'" --figure pie
+refused "--seeds: expected to stand with --figure or --compare, got 'neither'" --seeds 2
 refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
 refused "--out: expected a folder, got ''" --out ""
 refused "x: expected an option of --help, got 'x'" -- x
@@ -121,14 +122,15 @@ for resume in "" --resume; do
             --out "$folder/one" $job $resume
     done
     for job in "" "--figure interpolation"; do
-        refused "$other_job '$folder/three' with fp_mamba/checkpoint-00000002.safetensors of --compare" \
+        refused "$other_job '$folder/three' of --compare" \
             --out "$folder/three" $job $resume
     done
     for job in "" --compare; do
-        refused "$other_job '$folder/four' with ell_max_2/metrics.csv of --figure interpolation" \
+        refused "$other_job '$folder/four' of --figure interpolation" \
             --out "$folder/four" $job $resume
     done
 done
+refused "--out: expected a folder without files of another job, got '$folder/three/lstm' of --compare" --out "$folder/three/lstm"
 [[ $(cksums) == "$before" ]] || fail "refused, and files have changed"
 
 # Limits of the system: fewer threads are enough, and what does not fit is said with its sizes.
@@ -193,7 +195,7 @@ for model in fp-mamba fp-rnn mamba lstm; do
 done
 "$program" "${small[@]}" --compare --steps 3 --test-lengths 4,8 --out "$folder/compare" >"$folder/log" ||
     fail "--compare ended with status $?: $(cat "$folder/log")"
-for key in group train_length seconds_total fp_mamba mamba lstm parameters sequence_accuracy share_converged; do
+for key in task train_length seconds_total fp_mamba mamba lstm parameters sequence_accuracy share_converged; do
     grep -q "\"$key\"" "$folder/compare/summary.json" || fail "--compare: no $key in summary.json"
 done
 # All models are given the same.
@@ -205,6 +207,13 @@ done
 "$program" "${small[@]}" --figure interpolation --steps 3 --test-lengths 2-9 --out "$folder/figure" >"$folder/log" ||
     fail "--figure ended with status $?: $(cat "$folder/log")"
 [[ $(wc -l <"$folder/figure/interpolation.csv") == 33 ]] || fail "interpolation.csv has not 4 times 8 rows"
+"$program" "${small[@]}" --figure interpolation --steps 3 --seeds 2 --seed 5 --test-lengths 2-9 --out "$folder/seeds" >"$folder/log" ||
+    fail "--seeds ended with status $?: $(cat "$folder/log")"
+[[ $(cut -d, -f2 "$folder/seeds/interpolation.csv" | sort | uniq -c | awk '{ print $1 $2 }' | paste -sd' ') == "325 326 1seed" ]] ||
+    fail "--seeds did not train each model twice"
+"$program" --list >"$folder/list" || fail "--list ended with status $?"
+grep -q "^--figure interpolation" "$folder/list" || fail "--list does not name the figure"
+(($(widest "$folder/list") <= 80)) || fail "--list is wider than 80 columns"
 
 # Without gnuplot the figures are text, no wider than a terminal's 80 columns and without any control character.
 PATH=/none "$program" "${small[@]}" --compare --steps 30 --test-lengths 4,8 --out "$folder/text" >"$folder/log" ||

@@ -1,6 +1,9 @@
 #include "fuzz/fuzz.hpp"
 
-// The program's own source, so that it is compiled as the fuzz target is.
+// The program's own sources, so that they are compiled as the fuzz target is.
+#include "examples/experiment/data.cpp"
+#include "examples/experiment/exhibits.cpp"
+#include "examples/experiment/figures.cpp"
 #include "examples/experiment/options.cpp"
 
 #include <fprnn/io/configuration.hpp>
@@ -10,7 +13,8 @@
 std::vector<std::string> fuzz::seeds() {
     return {"--group\nA4xZ5\n--model\nfp-rnn\n--steps\n100",
             "--compare\n--time-limit\n1e3\n--test-lengths\n2-50,64",
-            "--figure=interpolation\n--out\nfolder\n--resume\n--checkpoint-every=10",
+            "--figure=interpolation\n--out\nfolder\n--resume\n--checkpoint-every=10\n--seeds\n3",
+            "--list",
             "--d-model 8\n--reflections\n8\n--d-inner\n8\n--reflection-scale\n2",
             "--schedule\nparallel\n--schedule\n16\n--adjoint\none-step\n--tolerance\n1e-6",
             "--model\nlstm\n--reflections\n8\n--d-inner\n1",

@@ -27,6 +27,16 @@ TEST_CASE("csv: a table's rows can be read while it grows") {
     CHECK_THROWS_AS(csv_file(folder.path / "none" / "t.csv", "a"), std::runtime_error);
 }
 
+TEST_CASE("csv: a text stands in quotes where a reader would take it for several cells") {
+    const scratch_folder folder;
+    csv_file csv(folder.path / "t.csv", "a,b");
+    csv.row({std::string("plain text"), 1});
+    csv.row({std::string("one, \"two\""), 2});
+    csv.row({std::string("lines\nof it"), 3});
+    csv.row({std::string(), 4});
+    CHECK(content(folder.path / "t.csv") == "a,b\nplain text,1\n\"one, \"\"two\"\"\",2\n\"lines\nof it\",3\n,4\n");
+}
+
 TEST_CASE("csv: a table that is continued has every row once, whatever came after the row it goes on from") {
     const scratch_folder folder;
     const auto path = folder.path / "t.csv";

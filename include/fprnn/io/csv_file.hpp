@@ -18,7 +18,8 @@ namespace fprnn {
 /// A table that grows row by row and can be read while it does: every row is flushed.
 class csv_file {
 public:
-    /// A number, or nothing for an empty cell. NaN and infinity are written as nan and inf.
+    /// A number, a text, or nothing for an empty cell. NaN and infinity are written as nan and inf; a text stands in quotes where it has
+    /// to (RFC 4180).
     struct cell {
         std::string text;
         template <class N>
@@ -31,6 +32,11 @@ public:
             }
         cell(const std::optional<double>& x) {
             if (x) text = cell(*x).text;
+        }
+        cell(const std::string& words) : text(words) {
+            if (words.find_first_of(",\"\r\n") == words.npos) return;
+            for (std::size_t i = 0; (i = text.find('"', i)) != text.npos; i += 2) text.insert(i, 1, '"');
+            text = '"' + text + '"';
         }
     };
 
