@@ -33,8 +33,8 @@ std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
     return {t.begin() + b * T, t.begin() + (b + 1) * T};
 }
 
-// A second description of the task, shared with nothing in the header: a row as text, where digits are "d" with their
-// values beside it, and a grammar read by recursive descent.
+// A second description of the task, shared with nothing in the header: a row as text, where digits are "d" with
+// their values beside it, and a grammar read by recursive descent.
 struct text_row {
     std::string letters;
     std::vector<long> digits;
@@ -259,8 +259,8 @@ TEST_CASE("the left side of an operation of n tokens has 1 to n - 4, equally fre
 }
 
 TEST_CASE("sequence 0 of seed 0 begins with Random123's published numbers") {
-    // Philox4x32-10 of counter 0 and key 0 is 6627e8d5 e169c58d bc57ac4c 9b00dbd8: the first number is the length, of
-    // 1000 rows, the second the left side's.
+    // Philox4x32-10 of counter 0 and key 0 is 6627e8d5 e169c58d bc57ac4c 9b00dbd8: the first number is the
+    // length, one of 1000, the second that of the left side.
     const auto r = parse_all(draw({.shortest = 1001, .longest = 2000}, 1, 1998), 5).front();
     const auto length = static_cast<long>(1001 + 1000.0 * 0xe169c58d / 4294967296.0) - 3;
     CHECK(r.length == length);
