@@ -33,8 +33,8 @@ std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
     return {t.begin() + b * T, t.begin() + (b + 1) * T};
 }
 
-// A second description of the task that shares nothing with the header: a row as text, where digits are "d" with
-// their values beside it, and a grammar read by recursive descent.
+// A second description of the task that shares nothing with the header: a row as text, where digits are "d" and
+// their values stand beside it, and a grammar read by recursive descent.
 struct text_row {
     std::string letters;
     std::vector<long> digits;
