@@ -1,4 +1,5 @@
 #include <fprnn/tasks/modular_arithmetic.hpp>
+#include <fprnn/train/sampler.hpp>
 
 #include <doctest/doctest.h>
 
@@ -15,6 +16,8 @@ using fprnn::ignored_target;
 using fprnn::index;
 using fprnn::modular_arithmetic;
 using fprnn::split;
+
+static_assert(fprnn::sampler<const modular_arithmetic>);
 
 struct batch {
     fprnn::tensor<std::int32_t> tokens, targets;
@@ -33,8 +36,8 @@ std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
     return {t.begin() + b * T, t.begin() + (b + 1) * T};
 }
 
-// A second description of the task that shares nothing with the header: a row as text, where digits are "d" and
-// their values stand beside it, and a grammar read by recursive descent.
+// A second description of the task that shares nothing with the header: a row as text, in which every digit is
+// a d with its value beside it, and a grammar read by recursive descent.
 struct text_row {
     std::string letters;
     std::vector<long> digits;

@@ -1,4 +1,5 @@
 #include <fprnn/tasks/text.hpp>
+#include <fprnn/train/sampler.hpp>
 
 #include <io/scratch_folder.hpp>
 
@@ -25,6 +26,9 @@ using fprnn::index;
 using fprnn::split;
 using fprnn::text_files;
 using fprnn::testing::scratch_folder;
+
+static_assert(fprnn::sampler<const text_files::random_window_sampler>);
+static_assert(fprnn::sampler<const text_files::consecutive_window_sampler>);
 
 constexpr split parts[] = {split::train, split::validation, split::test};
 
@@ -70,7 +74,7 @@ std::string text_of(const std::vector<std::int32_t>& tokens) {
 // A folder of n files named 0.txt, 1.txt, …, of 3 + i bytes each.
 void write_many(const std::filesystem::path& folder, int n) {
     for (int i = 0; i < n; ++i)
-        write(folder / (std::to_string(i) + ".txt"), noise(static_cast<std::size_t>(3 + i), static_cast<unsigned>(i)));
+        write(folder / (std::to_string(i) + ".txt"), noise(static_cast<std::size_t>(i) + 3, static_cast<unsigned>(i)));
 }
 
 std::map<std::string, split> parts_of(const text_files& data) {
@@ -82,7 +86,7 @@ std::map<std::string, split> parts_of(const text_files& data) {
 
 std::string refusal(const std::string& path, const fprnn::text_options& options = {}) {
     try {
-        text_files{path, options};
+        const text_files data(path, options);
     } catch (const argument_error& e) {
         return e.what();
     }
@@ -117,7 +121,7 @@ TEST_CASE("each file is in one part, and each part is its files in order") {
         std::string joined;
         for (const std::string& name : data.files(part)) {
             const int i = std::stoi(name);
-            joined += noise(static_cast<std::size_t>(3 + i), static_cast<unsigned>(i));
+            joined += noise(static_cast<std::size_t>(i) + 3, static_cast<unsigned>(i));
         }
         CHECK(data.bytes(part) == joined);
         CHECK(std::is_sorted(data.files(part).begin(), data.files(part).end()));
@@ -397,7 +401,7 @@ TEST_CASE("a file or a folder that cannot be read is named") {
         const std::string path = (scratch.path / locked).string();
         ::chmod(path.c_str(), 0);
         try {
-            text_files{scratch.path.string()};
+            const text_files data(scratch.path.string());
             FAIL("it was read");
         } catch (const std::runtime_error& e) {
             const std::string message = e.what();
