@@ -44,8 +44,9 @@ struct text_part {
 
     void require_window(index T) const {
         require(T < size(), "text_files", [&] {
-            return "windows of T = " + std::to_string(T) + " need at least " + std::to_string(T + 1) + " bytes, got " +
-                   std::to_string(size()) + " in the " +
+            return "windows of T = " + std::to_string(T) + " need at least " +
+                   std::to_string(static_cast<std::uint64_t>(T) + 1) + " bytes, got " + std::to_string(size()) +
+                   " in the " +
                    (part == split::train        ? "training"
                     : part == split::validation ? "validation"
                                                 : "test") +
