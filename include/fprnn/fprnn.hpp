@@ -20,6 +20,8 @@
 #include <fprnn/recurrences/diagonal.hpp>
 #include <fprnn/recurrences/recur.hpp>
 #include <fprnn/tape/gradcheck.hpp>
+#include <fprnn/tasks/modular_arithmetic.hpp>
+#include <fprnn/tasks/text.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/interrupt.hpp>
 #include <fprnn/train/progress.hpp>
