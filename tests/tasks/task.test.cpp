@@ -1,3 +1,6 @@
+#include "io/scratch_folder.hpp"
+
+#include <fprnn/io/files.hpp>
 #include <fprnn/tasks/task.hpp>
 
 #include <doctest/doctest.h>
@@ -36,6 +39,60 @@ TEST_CASE("task: a word problem as a value has its sequences, of both parts, and
         CHECK(task.score(e) == 0.5);
         CHECK_FALSE(task.less_is_better);
     }
+}
+
+TEST_CASE("task: arithmetic is tested with rows of 40 to the length, and its score is 0 for one answer in five") {
+    const fprnn::task task = as_task(fprnn::modular_arithmetic{.seed = {4}});
+    CHECK(task.vocabulary == 12);
+    CHECK(task.classes == 5);
+    for (const index length : {20, 40, 100}) {
+        fprnn::modular_arithmetic own{
+            .shortest = std::min<index>(40, length), .longest = length, .seed = {4}, .part = fprnn::split::test};
+        const auto set = task.test(length);
+        CHECK(set.tokens == length - 2);
+        tensor<std::int32_t> x({3, set.tokens}), y({3, set.tokens}), tokens({3, set.tokens}), targets({3, set.tokens});
+        own(x.view(), y.view(), 9);
+        set.data(tokens.view(), targets.view(), 9);
+        for (index i = 0; i < x.size(); ++i) {
+            CHECK(tokens[i] == x[i]);
+            CHECK(targets[i] == y[i]);
+        }
+    }
+    fprnn::evaluation e;
+    e.accuracy.token = 0.2;
+    CHECK(task.score(e) == 0);
+    e.accuracy.token = 1;
+    CHECK(task.score(e) == 1);
+    CHECK(task.guess == doctest::Approx((0.306 - 0.2) / 0.8).epsilon(0.1));
+    CHECK(as_task(fprnn::modular_arithmetic{.multiplication = false}).guess < 0.05);
+}
+
+TEST_CASE("task: text is trained on windows of one part and tested on all of the other's, in bits") {
+    const fprnn::testing::scratch_folder folder;
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += static_cast<char>('a' + i % 7);
+    fprnn::write_file(folder.path / "text", text);
+    const fprnn::task task = as_task(fprnn::text_files((folder.path / "text").string()), fprnn::seed{3});
+    CHECK(task.name == "text");
+    CHECK(task.classes == 256);
+    const auto set = task.test(10);
+    CHECK(set.tokens == 10);
+    CHECK(set.sequences == 10);  // of 100 bytes
+    tensor<std::int32_t> tokens({2, 10}), targets({2, 10});
+    set.data(tokens.view(), targets.view(), 1);
+    for (index i = 0; i < 20; ++i) {
+        const auto at = 900 + 10 + i;
+        if (at >= 1000) continue;
+        CHECK(tokens[i] == 'a' + at % 7);
+        CHECK(targets[i] == (at == 999 ? fprnn::ignored_target : 'a' + (at + 1) % 7));
+    }
+    task.train(tokens.view(), targets.view(), 5);
+    for (index b = 0; b < 2; ++b)
+        for (index t = 0; t + 1 < 10; ++t) CHECK(tokens(b, t + 1) == targets(b, t));
+    CHECK(task.less_is_better);
+    fprnn::evaluation e;
+    e.loss = std::log(2.0);
+    CHECK(task.score(e) == doctest::Approx(1));
 }
 
 }  // namespace

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <fprnn/tasks/modular_arithmetic.hpp>
+#include <fprnn/tasks/text.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/evaluate.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -58,6 +61,52 @@ inline task as_task(const word_problem& data) {
             ++set.tokens;
             return set;
         };
+    return t;
+}
+
+/// A length is that of the longest rows, as modular_arithmetic counts them; the shortest of a test are of `least` or, where that is more, of the
+/// longest's length. The score is scaled: 0 for one answer in `modulus`, 1 for all; the guess is the one constant answer that is right most
+/// often, in rows of `least` to `most`.
+inline task as_task(const modular_arithmetic& data, index least = 40, index most = 256) {
+    task t;
+    t.name = data.name();
+    t.vocabulary = data.vocabulary();
+    t.classes = data.classes();
+    auto train = data, test = data;
+    train.part = split::train;
+    test.part = split::test;
+    t.train = train;
+    const auto at = [test, least](index length) {
+        auto rows = test;
+        rows.longest = length;
+        rows.shortest = std::min(least, length);
+        return rows;
+    };
+    t.test = [at](index length) {
+        const auto rows = at(length);
+        return task::test_set{.data = rows, .tokens = rows.tokens_needed()};
+    };
+    t.score_name = "scaled accuracy";
+    t.score = [m = data.modulus](const evaluation& e) { return scaled_accuracy(e.accuracy.token, m); };
+    t.guess = scaled_accuracy(constant_answer_share(at(most), 4096).share, data.modulus);
+    t.guess_name = "one answer for all";
+    return t;
+}
+
+/// A length is that of the windows, in bytes. What is tested on is the part for validation, every byte once; the score is the cross-entropy
+/// in bits per byte.
+inline task as_task(const text_files& text, seed s) {
+    task t;
+    t.name = text.name();
+    t.vocabulary = t.classes = text_files::vocabulary();
+    t.train = text.random_windows(s);
+    t.test = [data = text.consecutive_windows(split::validation)](index length) {
+        return task::test_set{.data = data, .tokens = length, .sequences = data.windows(length)};
+    };
+    t.length_unit = "bytes";
+    t.score_name = "bits per byte";
+    t.score = [](const evaluation& e) { return bits_per_byte(e.loss); };
+    t.less_is_better = true;
     return t;
 }
 
