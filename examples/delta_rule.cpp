@@ -2,6 +2,7 @@
 #include "delta_rule/projection.hpp"
 
 #include <fprnn/fprnn.hpp>
+#include <fprnn/mixers/check_mixer.hpp>
 
 #include <array>
 #include <cstdio>

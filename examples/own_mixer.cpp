@@ -3,6 +3,7 @@
 #include "own_mixer/rotation_matrix.hpp"
 
 #include <fprnn/fprnn.hpp>
+#include <fprnn/mixers/check_mixer.hpp>
 
 #include <cstdio>
 

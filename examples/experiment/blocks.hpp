@@ -83,33 +83,6 @@ blocks_on<Backend> make_mixed(MakeBlock make_block, Dplr dplr, const architectur
     return result;
 }
 
-// One source file each, so that they compile side by side.
-template <class Backend>
-blocks_on<Backend> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-template <class Backend>
-blocks_on<Backend> make_fp_mamba2(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-template <class Backend>
-blocks_on<Backend> make_delta_product(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-template <class Backend>
-blocks_on<Backend> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-template <class Backend>
-blocks_on<Backend> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-template <class Backend>
-blocks_on<Backend> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
-
-template <class Backend>
-blocks_on<Backend> make_blocks(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    switch (a.kind) {
-        case architecture::block::fp_mamba: return make_fp_mamba<Backend>(a, schedule, adjoint);
-        case architecture::block::fp_mamba2: return make_fp_mamba2<Backend>(a, schedule, adjoint);
-        case architecture::block::delta_product: return make_delta_product<Backend>(a, schedule, adjoint);
-        case architecture::block::fp_rnn: return make_fp_rnn<Backend>(a, schedule, adjoint);
-        case architecture::block::mamba: return make_mamba<Backend>(a, schedule, adjoint);
-        case architecture::block::lstm: return make_lstm<Backend>(a, schedule, adjoint);
-    }
-    return nullptr;
-}
-
 template <class Backend>
 class network_on final : public network {
 public:

@@ -19,6 +19,11 @@ fp::task make_task(const data_options& o, fp::seed seed) {
         case data_options::kind::word_problem:
             return as_task(fp::word_problem{.group = of_option("--group", [&] { return fp::finite_group(o.group); }),
                                             .seed = seed});
+        case data_options::kind::arithmetic:
+            return as_task(fp::modular_arithmetic{
+                .multiplication = o.multiplies, .shortest = o.shortest, .longest = o.longest, .seed = seed});
+        case data_options::kind::text:
+            return as_task(of_option("--files", [&] { return fp::text_files(o.files); }), seed);
     }
     return {};
 }

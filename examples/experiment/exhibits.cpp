@@ -85,7 +85,7 @@ std::vector<member> interpolated(const options& o) {
         options& one = m.add("ell_max_" + std::to_string(ell_max), "ℓ_{max} = " + std::to_string(ell_max), colour);
         one.schedule.ell_max = ell_max;
         // Only the training is bounded.
-        one.test_schedule = o.schedule;
+        one.test_ell_max = o.test_ell_max.value_or(o.schedule.ell_max);
         one.tests_prefixes = true;
     }
     return m.all;

@@ -272,7 +272,7 @@ outcome run(const options& o, std::string& doing) {
     fp::csv_file csv(o.out / "accuracy.csv",
                      "length,token_accuracy,sequence_accuracy,median_iterations,residual,largest_residual,"
                      "share_converged,loss,score");
-    const auto tested = model->with(o.test_schedule.value_or(o.schedule));
+    const auto tested = model->with(o.test_schedule());
     const auto evaluate_at = [&](fp::index length) {
         const auto set = test_set(o, r.task, length);
         doing =
@@ -319,7 +319,7 @@ outcome run(const options& o, std::string& doing) {
     }
     if (model->has_fixed_point()) {
         s["share_converged"] = least_converged;
-        if (!o.test_schedule) s["fixed_point_check"] = check_fixed_point(o, r.task, *model, theta);
+        if (!o.test_ell_max) s["fixed_point_check"] = check_fixed_point(o, r.task, *model, theta);
     }
     write_json(o.out / "summary.json", s);
     return r;

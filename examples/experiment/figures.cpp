@@ -13,13 +13,18 @@ namespace experiment {
 namespace {
 
 const char* colour_of(architecture::block kind) {
+    using block = architecture::block;
     switch (kind) {
-        case architecture::block::fp_mamba:
-        case architecture::block::fp_mamba2:
-        case architecture::block::fp_rnn: return "#1f5fa8";
-        case architecture::block::mamba:
-        case architecture::block::delta_product: return "#d9822b";
-        case architecture::block::lstm: return "#8fcaa3";
+        case block::fp_mamba:
+        case block::fp_mamba2:
+        case block::fp_rnn: return "#1f5fa8";
+        case block::mamba:
+        case block::published_mamba:
+        case block::mamba2:
+        case block::delta_product:
+        case block::gated_deltanet: return "#d9822b";
+        case block::lstm: return "#8fcaa3";
+        case block::transformer: return "#7a7a7a";
     }
     return "";
 }

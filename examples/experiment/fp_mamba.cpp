@@ -2,7 +2,6 @@
 
 #include <fprnn/models/fp_mamba.hpp>
 
-template <>
 experiment::blocks_on<fprnn::eigen> experiment::make_fp_mamba(const architecture& a, fp::chunked schedule,
                                                               fp::adjoint adjoint) {
     return make_mixed<fp::eigen>([](auto mixer) { return fp::models::fp_mamba(mixer); },

@@ -2,7 +2,6 @@
 
 #include <fprnn/models/fp_rnn.hpp>
 
-template <>
 experiment::blocks_on<fprnn::eigen> experiment::make_fp_rnn(const architecture& a, fp::chunked schedule,
                                                             fp::adjoint adjoint) {
     // No norm bounds what is iterated: without a bound the loss is NaN after 230 steps of A5.

@@ -29,39 +29,22 @@ blocks_on<device> make_mixed(const architecture& a, fp::chunked schedule, fp::ad
     return make_one_of(std::integer_sequence<int, EXPERIMENT_REFLECTIONS>{}, a, schedule, adjoint);
 }
 
+/// The options refuse other blocks with --device cuda.
+blocks_on<device> make_blocks(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
+    switch (a.kind) {
+        case architecture::block::fp_mamba:
+        case architecture::block::fp_rnn: return make_mixed(a, schedule, adjoint);
+        case architecture::block::mamba: return make<device>(fp::models::mamba(), a, schedule, adjoint);
+        case architecture::block::lstm: return make<device>(fp::models::lstm(), a, schedule, adjoint);
+        default: return nullptr;
+    }
+}
+
 }  // namespace
-
-template <>
-blocks_on<device> make_fp_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    return make_mixed(a, schedule, adjoint);
-}
-template <>
-blocks_on<device> make_fp_rnn(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    return make_mixed(a, schedule, adjoint);
-}
-
-// The options refuse these two with --device cuda.
-template <>
-blocks_on<device> make_fp_mamba2(const architecture&, fp::chunked, fp::adjoint) {
-    return nullptr;
-}
-template <>
-blocks_on<device> make_delta_product(const architecture&, fp::chunked, fp::adjoint) {
-    return nullptr;
-}
-
-template <>
-blocks_on<device> make_mamba(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    return make<device>(fp::models::mamba(), a, schedule, adjoint);
-}
-template <>
-blocks_on<device> make_lstm(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    return make<device>(fp::models::lstm(), a, schedule, adjoint);
-}
 
 std::unique_ptr<network> make_network_on_gpu(const architecture& a, fp::chunked schedule, fp::adjoint adjoint,
                                              const machine& on) {
-    return std::make_unique<network_on<device>>(make_blocks<device>(a, schedule, adjoint),
+    return std::make_unique<network_on<device>>(make_blocks(a, schedule, adjoint),
                                                 device(on.gpu, {.tf32 = on.tf32}),
                                                 "GPU " + std::to_string(on.gpu) + (on.tf32 ? " with TF32" : ""));
 }

@@ -2,7 +2,6 @@
 
 #include <fprnn/models/lstm.hpp>
 
-template <>
 experiment::blocks_on<fprnn::eigen> experiment::make_lstm(const architecture& a, fp::chunked schedule,
                                                           fp::adjoint adjoint) {
     return make<fp::eigen>(fp::models::lstm(), a, schedule, adjoint);

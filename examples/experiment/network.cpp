@@ -14,6 +14,25 @@ void require_there([[maybe_unused]] const machine& m) {
 #endif
 }
 
+namespace {
+blocks_on<fp::eigen> make_blocks(const architecture& a, fp::chunked schedule, const fp::adjoint& adjoint) {
+    using kind = architecture::block;
+    switch (a.kind) {
+        case kind::fp_mamba: return (a.convolution ? make_convolved_fp_mamba : make_fp_mamba)(a, schedule, adjoint);
+        case kind::fp_mamba2: return make_fp_mamba2(a, schedule, adjoint);
+        case kind::fp_rnn: return make_fp_rnn(a, schedule, adjoint);
+        case kind::mamba:
+        case kind::published_mamba:
+        case kind::mamba2: return make_mamba(a, schedule, adjoint);
+        case kind::delta_product:
+        case kind::gated_deltanet: return make_delta_rule(a, schedule, adjoint);
+        case kind::lstm: return make_lstm(a, schedule, adjoint);
+        case kind::transformer: return make_transformer(a, schedule, adjoint);
+    }
+    return nullptr;
+}
+}  // namespace
+
 std::unique_ptr<network> make_network(const architecture& a, fp::chunked schedule, fp::adjoint adjoint,
                                       const machine& on) {
 #ifdef EXPERIMENT_CUDA
@@ -24,7 +43,7 @@ std::unique_ptr<network> make_network(const architecture& a, fp::chunked schedul
     if (threads < on.threads)
         std::fprintf(stderr, "experiment: the system started only %d of --threads %d; the numbers are the same\n",
                      threads, on.threads);
-    return std::make_unique<network_on<fp::eigen>>(make_blocks<fp::eigen>(a, schedule, adjoint), backend,
+    return std::make_unique<network_on<fp::eigen>>(make_blocks(a, schedule, adjoint), backend,
                                                    std::to_string(threads) + (threads == 1 ? " thread" : " threads"));
 }
 

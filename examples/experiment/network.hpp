@@ -19,15 +19,27 @@ namespace fp = fprnn;
 /// What names a network. The mixer, the number of reflections and their scale are template arguments of a block, so the values
 /// that can be asked for are those that are compiled.
 struct architecture {
-    enum class block { fp_mamba, fp_mamba2, fp_rnn, mamba, delta_product, lstm };
+    enum class block {
+        fp_mamba,
+        fp_mamba2,
+        fp_rnn,
+        mamba,
+        published_mamba,
+        mamba2,
+        delta_product,
+        gated_deltanet,
+        lstm,
+        transformer
+    };
     enum class mixing { householder, dplr, kronecker, block_diagonal };
 
-    static constexpr int dplr_directions = 4, width_of_blocks = 8, delta_steps = 4;
+    static constexpr int dplr_directions = 4, width_of_blocks = 8, delta_steps = 4, convolved_tokens = 4;
 
     block kind = block::fp_mamba;
     mixing mixer = mixing::householder;
     int reflections = 4;
     int reflection_scale = 1;
+    bool convolution = false;  ///< of FP-Mamba
     fp::models::model_dims size{};
 };
 

@@ -126,17 +126,50 @@ const exhibit* exhibit_named(const std::string& option, const std::string& text)
     refuse(option, "one of " + expected, text);
 }
 
+template <class V, std::size_t N>
+std::string name_in(const std::pair<const char*, V> (&choices)[N], V value) {
+    for (const auto& [name, other] : choices)
+        if (other == value) return name;
+    return {};
+}
+template <class V, std::size_t N>
+std::string names_in(const std::pair<const char*, V> (&choices)[N]) {
+    std::string all;
+    for (std::size_t i = 0; i < N; ++i)
+        all += (i == 0 ? "" : i + 1 < N ? ", " : " or ") + std::string(choices[i].first);
+    return all;
+}
+
+bool has_mixer(const architecture& a) {
+    return a.kind == architecture::block::fp_mamba || a.kind == architecture::block::fp_mamba2 ||
+           a.kind == architecture::block::fp_rnn;
+}
+bool has_heads(const architecture& a) {
+    return a.kind == architecture::block::fp_mamba2 || a.kind == architecture::block::mamba2 ||
+           a.kind == architecture::block::delta_product || a.kind == architecture::block::gated_deltanet ||
+           a.kind == architecture::block::transformer;
+}
+
 /// --help fits a terminal of 80 columns: the options' names in the first of them, their texts in the rest.
 constexpr std::size_t help_columns = 80, name_columns = 26, text_columns = help_columns - name_columns;
 
 std::string help_text(const std::string& text) { return fp::wrapped(text, text_columns); }
 
-constexpr std::pair<const char*, architecture::block> models[] = {{"fp-mamba", architecture::block::fp_mamba},
-                                                                  {"fp-mamba2", architecture::block::fp_mamba2},
-                                                                  {"fp-rnn", architecture::block::fp_rnn},
-                                                                  {"mamba", architecture::block::mamba},
-                                                                  {"delta-product", architecture::block::delta_product},
-                                                                  {"lstm", architecture::block::lstm}};
+constexpr std::pair<const char*, data_options::kind> tasks[] = {{"word-problem", data_options::kind::word_problem},
+                                                                {"arithmetic", data_options::kind::arithmetic},
+                                                                {"text", data_options::kind::text}};
+constexpr std::pair<const char*, bool> operators[] = {{"+-", false}, {"+-*", true}};
+using block = architecture::block;
+constexpr std::pair<const char*, block> models[] = {{"fp-mamba", block::fp_mamba},
+                                                    {"fp-mamba2", block::fp_mamba2},
+                                                    {"fp-rnn", block::fp_rnn},
+                                                    {"mamba", block::mamba},
+                                                    {"published-mamba", block::published_mamba},
+                                                    {"mamba2", block::mamba2},
+                                                    {"delta-product", block::delta_product},
+                                                    {"gated-deltanet", block::gated_deltanet},
+                                                    {"lstm", block::lstm},
+                                                    {"transformer", block::transformer}};
 constexpr std::pair<const char*, architecture::mixing> mixers[] = {
     {"householder", architecture::mixing::householder},
     {"dplr", architecture::mixing::dplr},
@@ -184,51 +217,89 @@ void require_values(const CLI::App& app, int argc, const char* const* argv) {
 void fill_in(options& o) {
     const auto silent = [&](const char* option) { return !o.given.contains(option); };
     use_model(o, o.model_name);
-    if (silent("--group")) o.data.group = default_group;
+    use_task(o, o.task_name);
     if (o.shown) o.shown->fill_in(o);
     if (o.test_lengths.empty()) o.test_lengths = lengths_of("16,32,64,128");
+    if (o.data.task == data_options::kind::arithmetic && silent("--length"))
+        o.training.length = std::max<fp::index>(o.data.longest, 5) - 2;
     if (silent("--curriculum")) o.training.first_length = std::min(o.training.first_length, o.training.length);
     o.training.warmup_steps = std::min<fp::index>(200, o.training.steps / 4);
 }
 
 /// What no option can say alone. Nothing is trained before all of it is known.
 void check_together(const options& o) {
-    (void)make_task(o.data, o.seed_of_data());
-    const bool is_fp_mamba2 = o.model.kind == architecture::block::fp_mamba2;
-    const bool has_heads = is_fp_mamba2 || o.model.kind == architecture::block::delta_product;
-    const bool mixes = o.model.kind == architecture::block::fp_mamba || o.model.kind == architecture::block::fp_rnn;
     const fp::index D = o.model.size.d_inner;
-    const auto is = [&](architecture::mixing mixer) { return mixes && o.model.mixer == mixer; };
-    if (is(architecture::mixing::householder) && o.model.reflections > D)
+    const auto is = [&](std::initializer_list<block> kinds) {
+        return std::find(kinds.begin(), kinds.end(), o.model.kind) != kinds.end();
+    };
+    const auto mixes_by = [&](architecture::mixing mixer) { return has_mixer(o.model) && o.model.mixer == mixer; };
+    if (mixes_by(architecture::mixing::householder) && o.model.reflections > D)
         refuse("--reflections", "at most --d-inner = " + std::to_string(D), std::to_string(o.model.reflections));
-    if (is(architecture::mixing::dplr) && architecture::dplr_directions > D)
+    if (mixes_by(architecture::mixing::dplr) && architecture::dplr_directions > D)
         refuse("--mixer", "dplr with --d-inner of at least " + std::to_string(architecture::dplr_directions),
                std::to_string(D));
-    if (is(architecture::mixing::block_diagonal) && D % architecture::width_of_blocks != 0)
+    if (mixes_by(architecture::mixing::block_diagonal) && D % architecture::width_of_blocks != 0)
         refuse("--mixer",
                "block-diagonal with --d-inner a multiple of " + std::to_string(architecture::width_of_blocks),
                std::to_string(D));
-    if (!mixes && o.given.contains("--mixer"))
-        refuse("--mixer", "to stand with --model fp-mamba or fp-rnn", "--model " + o.model_name);
-    if (is_fp_mamba2 && (o.model.reflections == 2 || o.model.reflections == 8 || o.model.reflection_scale == 2))
-        refuse("--model", "fp-mamba2 with 1 or 4 reflections of scale 1",
-               std::to_string(o.model.reflections) + " of scale " + std::to_string(o.model.reflection_scale));
-    if (has_heads && D % o.model.size.heads != 0)
+    if (!has_mixer(o.model) && o.given.contains("--mixer"))
+        refuse("--mixer", "to stand with --model fp-mamba, fp-mamba2 or fp-rnn", "--model " + o.model_name);
+    if (o.model.convolution && !is({block::fp_mamba}))
+        refuse("--convolution", "to stand with --model fp-mamba, because other models have or have not got one",
+               "--model " + o.model_name);
+    const bool has_few_mixers = is({block::fp_mamba2}) || o.model.convolution;
+    const std::string who = o.model.convolution ? "--convolution" : "fp-mamba2";
+    if (has_few_mixers && o.model.mixer != architecture::mixing::householder &&
+        o.model.mixer != architecture::mixing::kronecker)
+        refuse("--mixer", "householder or kronecker with " + who, o.mixer_name);
+    const bool has_reflections = mixes_by(architecture::mixing::householder);
+    if (has_few_mixers && has_reflections &&
+        (o.model.reflections == 8 || (is({block::fp_mamba2}) && o.model.reflections == 2)))
+        refuse("--reflections", (o.model.convolution ? "1, 2 or 4 with " : "1 or 4 with ") + who,
+               std::to_string(o.model.reflections));
+    if (has_few_mixers && has_reflections && o.model.reflection_scale == 2)
+        refuse("--reflection-scale", "1 with " + who, "2");
+    if (has_heads(o.model) && D % o.model.size.heads != 0)
         refuse("--heads", "a divisor of --d-inner = " + std::to_string(D), std::to_string(o.model.size.heads));
-    if (!has_heads && o.given.contains("--heads"))
-        refuse("--heads", "to stand with --model fp-mamba2 or delta-product", "--model " + o.model_name);
-    if (has_heads && o.machine.cuda)
-        refuse("--model", "fp-mamba, fp-rnn, mamba or lstm with --device cuda", o.model_name);
-    if (o.model.mixer != architecture::mixing::householder) {
+    if (!has_heads(o.model) && o.given.contains("--heads"))
+        refuse("--heads", "to stand with a model that has heads", "--model " + o.model_name);
+    if (o.machine.cuda && (o.model.convolution || !is({block::fp_mamba, block::fp_rnn, block::mamba, block::lstm})))
+        refuse("--device", "cpu, because this model is the CPU's", "cuda");
+    if (has_mixer(o.model) && o.model.mixer != architecture::mixing::householder) {
         for (const char* option : {"--reflections", "--reflection-scale"})
             if (o.given.contains(option))
                 refuse(option, "to stand with --mixer householder", "--mixer " + o.mixer_name);
         if (o.machine.cuda) refuse("--mixer", "householder with --device cuda", o.mixer_name);
     }
+    for (const auto& [option, task] : {std::pair("--group", data_options::kind::word_problem),
+                                       {"--operators", data_options::kind::arithmetic},
+                                       {"--shortest", data_options::kind::arithmetic},
+                                       {"--longest", data_options::kind::arithmetic},
+                                       {"--files", data_options::kind::text}})
+        if (o.data.task != task && o.given.contains(option))
+            refuse(option, "to stand with --task " + name_in(tasks, task), "--task " + o.task_name);
+    if (o.data.task == data_options::kind::arithmetic) {
+        if (o.data.shortest > o.data.longest)
+            refuse("--shortest", "at most --longest = " + std::to_string(o.data.longest),
+                   std::to_string(o.data.shortest));
+        const fp::index needed = std::max<fp::index>(o.data.longest, 5) - 2;
+        if (o.training.length < needed)
+            refuse("--length", "at least " + std::to_string(needed) + ", which rows of --longest have",
+                   std::to_string(o.training.length));
+    }
+    if (o.data.task != data_options::kind::word_problem && o.training.first_length != o.training.length)
+        refuse("--curriculum", "to stand with --task word-problem", "--task " + o.task_name);
+    if (o.model.kind == block::transformer) {
+        const fp::index most = std::max(o.training.length, o.test_lengths.back() + 1);
+        if (most > o.model.size.context)
+            refuse("--context", "at least " + std::to_string(most) + ", the longest sequence",
+                   std::to_string(o.model.size.context));
+    }
     if (o.machine.tf32 && !o.machine.cuda) refuse("--tf32", "to stand with --device cuda", "--device cpu");
     if (o.training.first_length > o.training.length)
         refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
                std::to_string(o.training.first_length));
+    (void)make_task(o.data, o.seed_of_data());
     if (o.training.batch > most_tokens / o.training.length)
         refuse("--batch", "at most " + std::to_string(most_tokens) + " tokens a step, that is --batch times --length",
                std::to_string(o.training.batch) + " times " + std::to_string(o.training.length));
@@ -238,12 +309,16 @@ void check_together(const options& o) {
 
 const char* name_of(architecture::block kind) {
     switch (kind) {
-        case architecture::block::fp_mamba: return "FP-Mamba";
-        case architecture::block::fp_mamba2: return "FP-Mamba2";
-        case architecture::block::fp_rnn: return "FP-RNN";
-        case architecture::block::mamba: return "Mamba";
-        case architecture::block::delta_product: return "DeltaProduct";
-        case architecture::block::lstm: return "LSTM";
+        case block::fp_mamba: return "FP-Mamba";
+        case block::fp_mamba2: return "FP-Mamba2";
+        case block::fp_rnn: return "FP-RNN";
+        case block::mamba: return "Mamba";
+        case block::published_mamba: return "Mamba as published";
+        case block::mamba2: return "Mamba-2";
+        case block::delta_product: return "DeltaProduct";
+        case block::gated_deltanet: return "Gated DeltaNet";
+        case block::lstm: return "LSTM";
+        case block::transformer: return "Transformer";
     }
     return "";
 }
@@ -281,9 +356,20 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     };
 
     auto& size = o.model.size;
-    add("--group", "GROUP", "S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5", default_group,
-        into(o.data.group, as_text));
-    add("--model", "MODEL", "fp-mamba, fp-mamba2, fp-rnn, mamba, delta-product (4 keys a token) or lstm", "fp-mamba",
+    add("--task", "TASK", names_in(tasks), "word-problem", [&](const std::string& name, const std::string& text) {
+        o.data.task = one_of(name, text, tasks);
+        o.task_name = text;
+    });
+    add("--group", "GROUP", "of the word problem: S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5",
+        default_group, into(o.data.group, as_text));
+    add("--operators", "LIST", "of arithmetic: +-* or +-", "+-*", into(o.data.multiplies, choice(operators)));
+    add("--shortest", "N", "of arithmetic: tokens of the shortest training rows, an expression and three more", "3",
+        into(o.data.shortest, whole{1, 1 << 20}));
+    add("--longest", "N", "of arithmetic: tokens of the longest training rows", "40",
+        into(o.data.longest, whole{1, 1 << 20}));
+    add("--files", "PATH", "of text: a file, or a folder of which a tenth of the files is held back for tests", "",
+        into(o.data.files, as_folder));
+    add("--model", "MODEL", names_in(models) + "; delta-product has 4 keys a token", "fp-mamba",
         [&](const std::string& name, const std::string& text) {
             o.model.kind = one_of(name, text, models);
             o.model_name = text;
@@ -294,11 +380,16 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     add("--d-state", "N", "rows of the matrix state (all but fp-rnn and lstm)", "16",
         into(size.d_state, whole{1, 1 << 12}));
     o.model.size.heads = 4;
-    add("--heads", "H", "heads, which divide --d-inner (fp-mamba2, delta-product)", "4",
-        into(size.heads, whole{1, 1 << 12}));
+    add("--heads", "H", "heads, which divide --d-inner (fp-mamba2, mamba2, delta-product, gated-deltanet, transformer)",
+        "4", into(size.heads, whole{1, 1 << 12}));
+    o.model.size.context = 1024;
+    add("--context", "N", "tokens that a transformer has room for", "1024", into(size.context, whole{1, most_tokens}));
+    app.add_flag(
+        "--convolution", o.model.convolution,
+        help_text("of fp-mamba: a short convolution, as the authors have it in all tasks but the word problem"));
     add("--mixer", "MIXER",
         "householder, dplr (4 directions; in fp-rnn rescaled to |I - Q| <= 0.9), kronecker or block-diagonal (blocks "
-        "of 8 channels); of fp-mamba and fp-rnn",
+        "of 8 channels); of fp-mamba2 and with --convolution householder or kronecker",
         "householder", [&](const std::string& name, const std::string& text) {
             o.model.mixer = one_of(name, text, mixers);
             o.mixer_name = text;
@@ -341,6 +432,10 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
 
     add("--test-lengths", "LIST", "lengths in tokens to evaluate at, such as 16,32,64 or 2-50",
         "16,32,64,128; compare: 4 to 512; interpolation: 2-50", into(o.test_lengths, lengths));
+    add("--test-ell-max", "N", "most iterations for a chunk in tests", "--ell-max",
+        [&](const std::string& name, const std::string& text) {
+            o.test_ell_max = static_cast<int>(whole{1, 1000000}(name, text));
+        });
     add("--test-sequences", "N", "sequences for each test length", "1024; interpolation: 512",
         into(o.test_sequences, whole{1, 1 << 24}));
 
@@ -403,6 +498,27 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     return o;
 }
 
+void use_task(options& o, const std::string& task) {
+    const auto silent = [&](const char* option) { return !o.given.contains(option); };
+    o.task_name = task;
+    o.data.task = one_of("--task", task, tasks);
+    switch (o.data.task) {
+        case data_options::kind::word_problem:
+            if (silent("--group")) o.data.group = default_group;
+            return;
+        case data_options::kind::arithmetic:
+            if (silent("--test-lengths")) o.test_lengths = lengths_of("40,256");
+            break;
+        case data_options::kind::text:
+            if (silent("--files")) refuse("--files", "a file or a folder of text", "nothing");
+            if (silent("--length")) o.training.length = 128;
+            if (silent("--batch")) o.training.batch = 16;
+            if (silent("--test-lengths")) o.test_lengths = lengths_of("128,256");
+            break;
+    }
+    if (silent("--curriculum")) o.training.first_length = std::numeric_limits<fp::index>::max();
+}
+
 void use_model(options& o, const std::string& model) {
     o.model_name = model;
     o.model.kind = one_of("--model", model, models);
@@ -431,16 +547,31 @@ nlohmann::ordered_json to_json(const options& o) {
     const auto& t = o.training;
     nlohmann::ordered_json j;
     j["version"] = version;
-    j["group"] = o.data.group;
+    j["task"] = o.task_name;
+    switch (o.data.task) {
+        case data_options::kind::word_problem: j["group"] = o.data.group; break;
+        case data_options::kind::arithmetic:
+            j["operators"] = name_in(operators, o.data.multiplies);
+            j["shortest"] = o.data.shortest;
+            j["longest"] = o.data.longest;
+            break;
+        case data_options::kind::text: j["files"] = o.data.files; break;
+    }
     j["model"] = o.model_name;
     j["layers"] = o.model.size.layers;
     j["d_model"] = o.model.size.d_model;
     j["d_inner"] = o.model.size.d_inner;
     j["d_state"] = o.model.size.d_state;
-    j["heads"] = o.model.size.heads;
-    j["mixer"] = o.mixer_name;
-    j["reflections"] = o.model.reflections;
-    j["reflection_scale"] = o.model.reflection_scale;
+    if (has_heads(o.model)) j["heads"] = o.model.size.heads;
+    if (o.model.kind == block::transformer) j["context"] = o.model.size.context;
+    if (o.model.kind == block::fp_mamba) j["convolution"] = o.model.convolution;
+    if (has_mixer(o.model)) {
+        j["mixer"] = o.mixer_name;
+        if (o.model.mixer == architecture::mixing::householder) {
+            j["reflections"] = o.model.reflections;
+            j["reflection_scale"] = o.model.reflection_scale;
+        }
+    }
     j["length"] = t.length;
     j["curriculum"] = t.first_length;
     j["batch"] = t.batch;
@@ -463,6 +594,7 @@ nlohmann::ordered_json to_json(const options& o) {
     j["ell_max"] = o.schedule.ell_max;
     j["adjoint"] = o.one_step ? "one-step" : "implicit";
     j["test_lengths"] = o.test_lengths;
+    if (o.test_ell_max) j["test_ell_max"] = *o.test_ell_max;
     j["test_sequences"] = o.test_sequences;
     j["seed"] = o.seed;
     j["threads"] = o.machine.threads;
@@ -478,7 +610,8 @@ nlohmann::ordered_json to_json(const options& o) {
 
 nlohmann::ordered_json training_configuration(const options& o) {
     nlohmann::ordered_json j = to_json(o);
-    for (const char* other : {"version", "test_lengths", "test_sequences", "threads", "gpu", "out", "checkpoint_every"})
+    for (const char* other :
+         {"version", "test_lengths", "test_ell_max", "test_sequences", "threads", "gpu", "out", "checkpoint_every"})
         j.erase(other);
     return j;
 }

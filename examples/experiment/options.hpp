@@ -25,14 +25,14 @@ struct options {
 
     data_options data{};
     architecture model{};
-    std::string model_name = "fp-mamba", mixer_name = "householder";
+    std::string task_name = "word-problem", model_name = "fp-mamba", mixer_name = "householder";
     std::uint64_t seed = 0;
 
     fp::training_options training{};
     fp::chunked schedule{.length = 1, .tolerance = 1e-4, .ell_max = 100};
     bool one_step = false;
 
-    std::optional<fp::chunked> test_schedule{};  ///< when tests are not solved as training is
+    std::optional<int> test_ell_max{};  ///< iterations in tests, when they are not bounded as in training
     std::vector<fp::index> test_lengths;
     bool tests_prefixes = false;  ///< accuracies of shorter sequences are those of the longest ones' beginnings
     fp::index test_sequences = 1024;
@@ -47,6 +47,11 @@ struct options {
 
     /// Of parameters and data, which must not share random numbers.
     fp::seed seed_of_data() const { return {seed + 1}; }
+    fp::chunked test_schedule() const {
+        return {.length = schedule.length,
+                .tolerance = schedule.tolerance,
+                .ell_max = test_ell_max.value_or(schedule.ell_max)};
+    }
     fp::adjoint adjoint() const {
         if (one_step) return fp::one_step{};
         return fp::implicit{.tolerance = schedule.tolerance, .ell_max = 100};
@@ -72,7 +77,8 @@ nlohmann::ordered_json training_configuration(const options& o);
 
 const char* name_of(architecture::block kind);
 
-/// Defaults that differ between the models, where the user was silent.
+/// Defaults that differ between tasks and models, where the user was silent.
+void use_task(options& o, const std::string& task);
 void use_model(options& o, const std::string& model);
 void use_mixer(options& o, const std::string& mixer, int reflections = 1);
 /// "16,32,50-60": lengths and ranges of them, sorted. Errors: as for the option.

@@ -1,9 +1,9 @@
 #pragma once
 
-/// The whole library but for io/, which writes files and draws.
+/// The library but for what few programs need, and all would wait for: io/, which writes files and draws, the law suites check_mixer.hpp and
+/// check_recurrence.hpp, and of tasks/ what reads files or chooses a task when a program runs.
 #include <fprnn/compiled.hpp>
 #include <fprnn/fixed_point/layer.hpp>
-#include <fprnn/mixers/check_mixer.hpp>
 #include <fprnn/models/delta_product.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_mamba2.hpp>
@@ -16,12 +16,10 @@
 #include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>
-#include <fprnn/recurrences/check_recurrence.hpp>
 #include <fprnn/recurrences/diagonal.hpp>
 #include <fprnn/recurrences/recur.hpp>
 #include <fprnn/tape/gradcheck.hpp>
 #include <fprnn/tasks/modular_arithmetic.hpp>
-#include <fprnn/tasks/text.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/interrupt.hpp>
 #include <fprnn/train/progress.hpp>
