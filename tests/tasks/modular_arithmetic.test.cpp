@@ -36,7 +36,7 @@ std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
     return {t.begin() + b * T, t.begin() + (b + 1) * T};
 }
 
-// A second description of the task that shares nothing with the header: a row as text, in which a digit is a d
+// A second description of the task that shares nothing with the header: a row as text, in which a digit is d
 // with its value beside it, and a grammar read by recursive descent.
 struct text_row {
     std::string letters;
