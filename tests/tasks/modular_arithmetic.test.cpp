@@ -36,7 +36,7 @@ std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
     return {t.begin() + b * T, t.begin() + (b + 1) * T};
 }
 
-// A second description of the task that shares nothing with the header: a row as text, in which a digit is a d
+// A second description of the task that shares nothing with the header: a row as text, in which a digit is d
 // with its value beside it, and a grammar read by recursive descent.
 struct text_row {
     std::string letters;
@@ -302,17 +302,22 @@ TEST_CASE("sequences, seeds and the parts all differ") {
     CHECK(std::adjacent_find(all.begin(), all.end()) == all.end());
 }
 
-TEST_CASE("a constant answer is right as often as in simulations of the authors' task: 0.306 with *, 0.204 without") {
+TEST_CASE("a constant answer is right as often as in simulations of the authors' task: 0.306 with *, 1/5 without") {
     constexpr index n = 20000;
     const auto with = fprnn::constant_answer_share({.shortest = 40, .longest = 256, .part = split::test}, n);
     const auto error = [](double p) { return 4 * std::sqrt(p * (1 - p) / n) + 0.0005; };
     CHECK(with.answer == 0);
     CHECK(std::abs(with.share - 0.306) < error(0.306));
     CHECK(std::abs(fprnn::scaled_accuracy(with.share, 5) - 0.1325) < 1.25 * error(0.306));
-    // The five answers are nearly as frequent as each other.
+    // All five answers have the share 0.2, and the largest of five counts is a little more.
     const auto without =
         fprnn::constant_answer_share({.multiplication = false, .shortest = 40, .longest = 256, .part = split::test}, n);
     CHECK(std::abs(without.share - 0.204) < error(0.204));
+    CHECK(without.share >= 0.2);
+    std::vector<double> values(5);
+    const modular_arithmetic plus_minus{.multiplication = false, .shortest = 40, .longest = 256};
+    for (const reading& r : parse_all(draw(plus_minus, 10000, 254), 5)) ++values.at(static_cast<std::size_t>(r.value));
+    check_uniform(values);
 }
 
 TEST_CASE("constant_answer_share counts the sequences that the task gives, whatever the batches") {

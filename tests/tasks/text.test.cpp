@@ -329,6 +329,19 @@ TEST_CASE("a random window depends on its number alone, and differs between seed
     CHECK(all.size() >= 177);
 }
 
+TEST_CASE("parts of equal bytes have other random windows for one seed") {
+    const scratch_folder scratch;
+    const std::string half = noise(5000, 4);
+    write(scratch.path / "file", half + half);
+    const text_files data(scratch.path.string(), {.validation_share = 0.5});
+    REQUIRE(data.bytes(split::train) == data.bytes(split::validation));
+    const auto train = draw(data.random_windows({7}), 30, 12);
+    const auto validation = draw(data.random_windows({7}, split::validation), 30, 12);
+    index equal = 0;
+    for (index s = 0; s < 30; ++s) equal += row(train.tokens, s) == row(validation.tokens, s);
+    CHECK(equal <= 1);
+}
+
 TEST_CASE("samplers outlive the text, and copies share its bytes") {
     const scratch_folder scratch;
     write(scratch.path / "file", noise(500, 3));
@@ -363,6 +376,7 @@ TEST_CASE("symbolic links below the folder are not followed: no file is read twi
     const text_files linked((scratch.path / "link").string(), {.validation_share = 0});
     CHECK(linked.bytes(split::train) == "once");
     CHECK(linked.name() == "link");
+    CHECK(text_files((scratch.path / "link//").string()).name() == "link");
     CHECK(refusal((root / "itself").string()).find("(Too many levels of symbolic links)") != std::string::npos);
 }
 
