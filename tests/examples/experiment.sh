@@ -33,7 +33,8 @@ refused() {
 groups="expected S1 to S7, A1 to A7, Z1 to Z1000 or a direct product of these such as A4xZ5"
 refused "--group: finite_group: 'Q8' is not a known group; $groups" --group Q8
 refused "--group: finite_group: 'A4xB' is not a known group; $groups, got the factor 'B'" --group A4xB
-refused "--model: expected one of fp-mamba, fp-mamba2, fp-rnn, mamba, delta-product, lstm, got 'gru'" --model gru
+refused "--model: expected one of fp-mamba, fp-mamba2, fp-rnn, mamba, published-mamba, mamba2, delta-product, gated-deltanet, lstm, transformer, \
+got 'gru'" --model gru
 refused "--model: expected fp-mamba, because --compare and --figure choose the models themselves, got 'lstm'" \
     --compare --model lstm
 refused "--layers: expected a whole number from 1 to 1000, got '0'" --layers 0
@@ -45,10 +46,16 @@ refused "--mixer: expected one of householder, dplr, kronecker, block-diagonal, 
 refused "--mixer: expected dplr with --d-inner of at least 4, got '3'" --mixer dplr --d-inner 3
 refused "--mixer: expected block-diagonal with --d-inner a multiple of 8, got '12'" --mixer block-diagonal --d-inner 12
 refused "--reflections: expected to stand with --mixer householder, got '--mixer kronecker'" --mixer kronecker --reflections 2
-refused "--mixer: expected to stand with --model fp-mamba or fp-rnn, got '--model lstm'" --model lstm --mixer kronecker
-refused "--model: expected fp-mamba2 with 1 or 4 reflections of scale 1, got '2 of scale 1'" --model fp-mamba2 --reflections 2
+refused "--mixer: expected to stand with --model fp-mamba, fp-mamba2 or fp-rnn, got '--model lstm'" --model lstm --mixer kronecker
+refused "--reflections: expected 1 or 4 with fp-mamba2, got '2'" --model fp-mamba2 --reflections 2
 refused "--heads: expected a divisor of --d-inner = 12, got '5'" --model delta-product --d-inner 12 --heads 5
-refused "--heads: expected to stand with --model fp-mamba2 or delta-product, got '--model mamba'" --model mamba --heads 2
+refused "--heads: expected to stand with a model that has heads, got '--model mamba'" --model mamba --heads 2
+refused "--heads: expected a divisor of --d-inner = 8, got '3'" --model transformer --heads 3
+refused "--context: expected at least 129, the longest sequence, got '100'" --model transformer --context 100
+refused "--mixer: expected householder or kronecker with --convolution, got 'dplr'" --convolution --mixer dplr
+refused "--reflections: expected 1, 2 or 4 with --convolution, got '8'" --convolution --reflections 8
+refused "--task: expected one of word-problem, arithmetic, text, got 'chess'" --task chess
+refused "--group: expected to stand with --task word-problem, got '--task arithmetic'" --task arithmetic
 refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
 refused "--batch: expected a whole number from 1 to 1048576, got '0'" --batch 0
 refused "--batch: expected a whole number from 1 to 1048576, got '-4'" --batch -4
@@ -193,6 +200,25 @@ for model in fp-mamba fp-rnn mamba lstm; do
         [[ -s $out/$figure.txt || (-s $out/$figure.png && -s $out/$figure.svg) ]] || fail "$model did not draw $figure"
     done
 done
+# Every model that is offered, and every task.
+tiny=(--d-model 8 --d-inner 8 --d-state 4 --batch 8 --test-sequences 16 --threads 2 --steps 3)
+for model in fp-mamba2 published-mamba mamba2 delta-product gated-deltanet transformer "fp-mamba --convolution"; do
+    PATH=/none "$program" "${tiny[@]}" --test-lengths 5 --model $model --out "$folder/model $model" >"$folder/log" 2>&1 ||
+        fail "$model ended with status $?: $(<"$folder/log")"
+done
+PATH=/none "$program" "${tiny[@]}" --task arithmetic --operators +- --test-lengths 20,50 --out "$folder/arithmetic" >"$folder/log" 2>&1 ||
+    fail "arithmetic ended with status $?: $(<"$folder/log")"
+grep -q '"operators": "+-"' "$folder/arithmetic/config.json" || fail "config.json does not name the operators"
+mkdir "$folder/words"
+for name in a b c; do printf 'the rain in spain stays mainly in the plain %.0s' 1 2 3 4 5 6 7 8 >"$folder/words/$name"; done
+PATH=/none "$program" "${tiny[@]}" --task text --files "$folder/words" --length 16 --test-lengths 16 --out "$folder/text task" >"$folder/log" 2>&1 ||
+    fail "text ended with status $?: $(<"$folder/log")"
+mkdir "$folder/nothing"
+said=$("$program" "${tiny[@]}" --task text --files "$folder/nothing" --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --files: text_files: "* ]] || fail "a folder without text: $said"
+said=$("$program" "${tiny[@]}" --task text --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --files: expected a file or a folder of text, got 'nothing'" ]] || fail "no text: $said"
+
 "$program" "${small[@]}" --compare --steps 3 --test-lengths 4,8 --out "$folder/compare" >"$folder/log" ||
     fail "--compare ended with status $?: $(cat "$folder/log")"
 for key in task train_length seconds_total fp_mamba mamba lstm parameters sequence_accuracy share_converged; do
