@@ -20,6 +20,7 @@
 #include <fprnn/recurrences/diagonal.hpp>
 #include <fprnn/recurrences/recur.hpp>
 #include <fprnn/tape/gradcheck.hpp>
+#include <fprnn/tasks/copying.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/interrupt.hpp>
 #include <fprnn/train/progress.hpp>
