@@ -279,7 +279,7 @@ TEST_CASE("copying: lengths are uniform on shortest to longest, letters on the a
     const auto b = draw(problem, 4000, 206);
     std::vector<index> first, second, letters;
     for (index r = 0; r < 4000; ++r) {
-        const auto plain = parse(row(b.tokens, r), 26);  // two examples of at most 103 tokens are always whole
+        const auto plain = parse(row(b.tokens, r), 26);  // of 103 tokens at most: two are whole
         first.push_back(static_cast<index>(plain.strings.at(0).size()) - 5);
         second.push_back(static_cast<index>(plain.strings.at(1).size()) - 5);
         for (std::size_t i = 0; i < 2; ++i)
@@ -371,8 +371,8 @@ TEST_CASE("copying: shapes and numbers of rows out of range are refused") {
 }
 
 /// Copies by counting: its k-th answer is the k-th letter of the string plus the distance of the letter that it
-/// read last from the string's, and one more at `mistake`. Hence a letter that it writes wrong makes all that it
-/// writes afterwards wrong. Where the string begins with an odd letter it makes no mistake.
+/// read last from the string's, and one more at `mistake`. Hence all letters that it writes after a wrong one are
+/// wrong. Where the string begins with an odd letter it makes no mistake.
 struct copyist {
     index letters;
     index mistake = -1;
