@@ -277,11 +277,12 @@ TEST_CASE("copying: rows, seeds and the parts all differ") {
 TEST_CASE("copying: lengths are uniform on shortest to longest, letters on the alphabet") {
     const copying problem{.seed = {5}};
     const auto b = draw(problem, 4000, 206);
-    std::vector<index> first, second, letters;
+    std::vector<index> first, second, last, letters;
     for (index r = 0; r < 4000; ++r) {
         const auto plain = parse(row(b.tokens, r), 26);  // of 103 tokens at most: two are whole
         first.push_back(static_cast<index>(plain.strings.at(0).size()) - 5);
         second.push_back(static_cast<index>(plain.strings.at(1).size()) - 5);
+        last.push_back(plain.strings[0].back());
         for (std::size_t i = 0; i < 2; ++i)
             letters.insert(letters.end(), plain.strings[i].begin(), plain.strings[i].end());
     }
@@ -291,6 +292,9 @@ TEST_CASE("copying: lengths are uniform on shortest to longest, letters on the a
     std::vector<index> pairs;
     for (std::size_t r = 0; r < first.size(); ++r) pairs.push_back(first[r] / 23 * 2 + second[r] / 23);
     check_uniform(pairs, 4);
+    std::vector<index> joined;  // an example's last letter, and the length of the next
+    for (std::size_t r = 0; r < last.size(); ++r) joined.push_back(last[r] / 13 * 2 + second[r] / 23);
+    check_uniform(joined, 4);
 
     const auto t = draw(problem.test(3), 4000);
     std::vector<index> tested, neighbours;
@@ -370,13 +374,13 @@ TEST_CASE("copying: shapes and numbers of rows out of range are refused") {
     CHECK_THROWS_AS(draw(test, 2, last), argument_error);
 }
 
-/// Copies by counting: its k-th answer is the k-th letter of the string plus the distance of the letter that it
-/// read last from the string's, and one more at `mistake`. Hence all letters that it writes after a wrong one are
-/// wrong. Where the string begins with an odd letter it makes no mistake.
+/// Copies by counting: its k-th answer is the k-th letter of the string plus the distance of the letter that
+/// it read last from the string's, and one more at `mistake`. Hence all letters that it writes after a wrong
+/// one are wrong. Where the string begins with an odd letter it makes no mistake.
 struct copyist {
     index letters;
     index mistake = -1;
-    bool is_finite = true;
+    float logit_of_end = 0;  ///< where it does not answer with it; that of an answer is 1
     std::vector<fprnn::shape>* calls = nullptr;
 
     using carry = fprnn::models::model_carry<float>;
@@ -397,8 +401,8 @@ struct copyist {
                 const auto read = static_cast<index>(++state(b, 0));
                 REQUIRE(read <= most);
                 state(b, read) = static_cast<float>(tokens(b, t));
+                logits(b, t, V - 1) = logit_of_end;
                 logits(b, t, answer(&state(b, 1), read)) = 1;
-                if (!is_finite) logits(b, t, V - 1) = std::numeric_limits<float>::quiet_NaN();
             }
         return logits;
     }
@@ -439,12 +443,18 @@ TEST_CASE("generated_copies: of a model without mistakes all is right, as in eva
 
 TEST_CASE("generated_copies: a mistake goes on in what the model writes, not in what evaluate lets it read") {
     const index n = 12, sequences = 300;
-    const auto test = copying{.seed = {2}, .part = split::test}.test(n);
+    const auto test = copying{.seed = {9}, .part = split::test}.test(n);
     const auto b = draw(test, sequences);
-    index even = 0;
-    for (index s = 0; s < sequences; ++s) even += b.tokens(s, 1) % 2 == 0;
+    index even = 0, of_first = 0, of_last = 0;  // among 44 sequences, as the second batch has
+    for (index s = 0; s < sequences; ++s) {
+        const bool is_even = b.tokens(s, 1) % 2 == 0;
+        even += is_even;
+        of_first += s < 44 && is_even;
+        of_last += s >= 256 && is_even;
+    }
     REQUIRE(even > 100);
     REQUIRE(even < 200);
+    REQUIRE(of_first != of_last);
     for (const index mistake : {0, 4, 11}) {
         CAPTURE(mistake);
         const copyist model{.letters = 26, .mistake = mistake};
@@ -471,14 +481,18 @@ TEST_CASE("generated_copies: a prompt and n - 1 letters are read, by at most 256
     CHECK(calls[150] == fprnn::shape{83, 152});
 }
 
-TEST_CASE("generated_copies: logits that are not finite are wrong, as in evaluate") {
+TEST_CASE("generated_copies: of equal logits the first counts, and one that is not finite is wrong, as in evaluate") {
     const auto test = copying{}.test(4);
-    const copyist model{.letters = 26, .is_finite = false};
-    const auto written = fprnn::generated_copies(model, no_parameters, test, 10, fprnn::eigen(1));
-    const auto read = fprnn::evaluate(model, no_parameters, test.tokens(), 10, test, fprnn::eigen(1));
-    CHECK(written.token == 0);
-    CHECK(written.sequence == 0);
-    CHECK(read.accuracy.token == 0);
+    for (const float logit : {1.0f, 2.0f, std::numeric_limits<float>::quiet_NaN(),
+                              std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity()}) {
+        CAPTURE(logit);
+        const copyist model{.letters = 26, .logit_of_end = logit};
+        const auto written = fprnn::generated_copies(model, no_parameters, test, 10, fprnn::eigen(1));
+        const auto read = fprnn::evaluate(model, no_parameters, test.tokens(), 10, test, fprnn::eigen(1));
+        CHECK(written.token == (logit == 1 ? 1 : 0));
+        CHECK(written.sequence == written.token);
+        CHECK(read.accuracy.token == written.token);
+    }
 }
 
 TEST_CASE("generated_copies: no sequences, and logits of another vocabulary, are refused") {
