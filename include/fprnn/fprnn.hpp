@@ -19,6 +19,7 @@
 #include <fprnn/recurrences/diagonal.hpp>
 #include <fprnn/recurrences/recur.hpp>
 #include <fprnn/tape/gradcheck.hpp>
+#include <fprnn/tasks/copying.hpp>
 #include <fprnn/tasks/modular_arithmetic.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/interrupt.hpp>
