@@ -20,8 +20,8 @@ using fprnn::tensor;
 using split = fprnn::split;
 using ids = std::vector<std::int32_t>;
 
-static_assert(fprnn::is_sampler<const copying&>);
-static_assert(fprnn::is_sampler<const copying_test&>);
+static_assert(fprnn::sampler<const copying&>);
+static_assert(fprnn::sampler<const copying_test&>);
 
 struct batch {
     tensor<std::int32_t> tokens, targets;
