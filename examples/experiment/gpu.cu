@@ -44,8 +44,7 @@ blocks_on<device> make_blocks(const architecture& a, fp::chunked schedule, fp::a
 
 std::unique_ptr<network> make_network_on_gpu(const architecture& a, fp::chunked schedule, fp::adjoint adjoint,
                                              const machine& on) {
-    return std::make_unique<network_on<device>>(make_blocks(a, schedule, adjoint),
-                                                device(on.gpu, {.tf32 = on.tf32}),
+    return std::make_unique<network_on<device>>(make_blocks(a, schedule, adjoint), device(on.gpu, {.tf32 = on.tf32}),
                                                 "GPU " + std::to_string(on.gpu) + (on.tf32 ? " with TF32" : ""));
 }
 
