@@ -46,18 +46,18 @@ bool train_one(const options& o) {
     return finite(results);
 }
 
-/// Every number of every test of an exhibit.
+/// Every number of every test of an exhibit; none of them depends on the machine's speed.
 void write_results(const options& o, const std::vector<member>& trained, const std::vector<outcome>& results) {
     fp::csv_file csv(o.out / (std::string(o.shown->name) + ".csv"),
-                     "model,seed,parameters,steps,seconds,length,score,sequence_accuracy,token_accuracy,loss,"
+                     "model,seed,parameters,steps,length,score,sequence_accuracy,token_accuracy,loss,"
                      "median_iterations,share_converged");
     for (std::size_t i = 0; i < results.size(); ++i)
         for (const test_result& t : results[i].table) {
             const auto& c = t.evaluation.convergence;
             const auto cell = [&](auto number) { return c ? std::optional<double>((*c).*number) : std::nullopt; };
             csv.row({trained[i].label, trained[i].settings.seed, results[i].parameters, results[i].training.steps,
-                     results[i].training.seconds, t.length, t.score, t.evaluation.accuracy.sequence,
-                     t.evaluation.accuracy.token, t.evaluation.loss, cell(&fp::convergence_summary::median_iterations),
+                     t.length, t.score, t.evaluation.accuracy.sequence, t.evaluation.accuracy.token, t.evaluation.loss,
+                     cell(&fp::convergence_summary::median_iterations),
                      cell(&fp::convergence_summary::share_converged)});
         }
 }
