@@ -241,12 +241,13 @@ void model_on<T, Backend, X>::require_carry(const model_carry<T, carry_array>& c
 }
 template <class T, class Backend, class X>
 void model_on<T, Backend, X>::require_room(const shape& of, lengths n, const model_carry<T, carry_array>* carry) const {
-    if constexpr (has_tiles<Backend>)
+    if constexpr (has_tiles<Backend>) {  // with braces, which nvcc needs around what it leaves out
         for (std::size_t i = 0; i < blocks(); ++i) {
             const bool is_carried = carry && !carry->blocks.empty();
             engine::require_room<T>(block(i).what.nodes, size.of_block(),
                                     is_carried ? carry->blocks[i].view() : view<const T>{}, of[0], of[1], n);
         }
+    }
 }
 template <class T, class Backend, class X>
 array_of<X, Backend> model_on<T, Backend, X>::embed(const parameters_on<T, Backend>& there,
