@@ -1,14 +1,17 @@
-// Trains fixed-point recurrent networks on group state tracking; --help says what can be asked for.
+// Trains recurrent networks on the paper's tasks and draws its figures; --help says what can be asked for.
 //
-//   experiment --group A4 --steps 3000 --out DIR    one model
+//   experiment --group A4 --steps 3000 --out DIR    one model on the word problem of a group
+//   experiment --task copy --model gated-deltanet   another model on another task
 //   experiment --compare                            FP-Mamba beside Mamba and LSTM: the paper's central picture
-//   experiment --figure interpolation               the paper's Figure 1
-//   … --checkpoint-every 1000 --resume                  the same command, started again, goes on where it was ended
-//   … --device cuda                                     on a GPU, when it was built with CUDA
+//   experiment --figure interpolation               the paper's Figure 1; --list names all
+//   experiment --config out/config.json --seed 1    a run as a file
+//   … --checkpoint-every 1000 --resume              the same command, started again, goes on where it was ended
+//   … --device cuda                                 on a GPU, when it was built with CUDA
 //
 // Exit status: 0, also when a signal ended the training; 1 when numbers were not finite, memory did not suffice, or a file or
 // the standard output could not be written; 2 for bad input.
 
+#include "experiment/configuration.hpp"
 #include "experiment/figures.hpp"
 #include "experiment/folders.hpp"
 
@@ -47,43 +50,43 @@ bool train_one(const options& o) {
 }
 
 /// Every number of every test of an exhibit; none of them depends on the machine's speed.
-void write_results(const options& o, const std::vector<member>& trained, const std::vector<outcome>& results) {
-    fp::csv_file csv(o.out / (std::string(o.shown->name) + ".csv"),
+void write_results(const trained& all) {
+    fp::csv_file csv(all.o.out / (std::string(all.o.shown->name) + ".csv"),
                      "model,seed,parameters,steps,length,score,sequence_accuracy,token_accuracy,loss,"
                      "median_iterations,share_converged");
-    for (std::size_t i = 0; i < results.size(); ++i)
-        for (const test_result& t : results[i].table) {
+    for (std::size_t i = 0; i < all.results.size(); ++i)
+        for (const test_result& t : all.results[i].table) {
             const auto& c = t.evaluation.convergence;
             const auto cell = [&](auto number) { return c ? std::optional<double>((*c).*number) : std::nullopt; };
-            csv.row({trained[i].label, trained[i].settings.seed, results[i].parameters, results[i].training.steps,
-                     t.length, t.score, t.evaluation.accuracy.sequence, t.evaluation.accuracy.token, t.evaluation.loss,
-                     cell(&fp::convergence_summary::median_iterations),
+            csv.row({all.members[i].label, all.members[i].settings.seed, all.results[i].parameters,
+                     all.results[i].training.steps, t.length, t.score, t.evaluation.accuracy.sequence,
+                     t.evaluation.accuracy.token, t.evaluation.loss, cell(&fp::convergence_summary::median_iterations),
                      cell(&fp::convergence_summary::share_converged)});
         }
 }
 
 bool show(const options& o) {
     const auto start = std::chrono::steady_clock::now();
-    const std::vector<member> all = members_of(o);
-    std::vector<outcome> results;
+    trained all{o, members_of(o), {}};
     json summary;
     summary["job"] = job_of(o);
     summary["train_length"] = o.training.length;
     summary["seconds_total"] = 0.0;
-    for (const member& one : all) {
+    for (const member& one : all.members) {
         if (fp::interrupt::requested()) break;
         std::printf("%s: ", one.label.c_str());
-        results.push_back(run(one.settings));
-        print_table(results.back());
-        summary["task"] = results.back().task.name;
-        summary[one.settings.out.lexically_relative(o.out).string()] = results.back().summary;
+        all.results.push_back(run(one.settings));
+        const outcome& result = all.results.back();
+        print_table(result);
+        summary["task"] = result.task.name;
+        summary[one.settings.out.lexically_relative(o.out).string()] = result.summary;
     }
     summary["seconds_total"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     summary["interrupted"] = fp::interrupt::requested();
     fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
-    write_results(o, all, results);
-    o.shown->show(o, all, results);
-    return finite(results);
+    write_results(all);
+    o.shown->show(all);
+    return finite(all.results);
 }
 
 /// Whether all numbers were finite.

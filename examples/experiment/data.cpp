@@ -19,11 +19,30 @@ fp::task make_task(const data_options& o, fp::seed seed) {
         case data_options::kind::word_problem:
             return as_task(fp::word_problem{.group = of_option("--group", [&] { return fp::finite_group(o.group); }),
                                             .seed = seed});
+        case data_options::kind::copy:
+            return as_task(fp::copying{.shortest = o.shortest, .longest = o.longest, .seed = seed});
         case data_options::kind::arithmetic:
             return as_task(fp::modular_arithmetic{
                 .multiplication = o.multiplies, .shortest = o.shortest, .longest = o.longest, .seed = seed});
         case data_options::kind::text:
             return as_task(of_option("--files", [&] { return fp::text_files(o.files); }), seed);
+    }
+    return {};
+}
+
+fp::index tokens_of_longest(const data_options& o) {
+    return o.task == data_options::kind::copy
+               ? 2 * o.longest + 2
+               : fp::modular_arithmetic{.shortest = 1, .longest = o.longest}.tokens_needed();
+}
+
+std::string title_of(const data_options& o) {
+    switch (o.task) {
+        case data_options::kind::word_problem: return "State tracking on " + o.group;
+        case data_options::kind::copy: return "Copying";
+        case data_options::kind::arithmetic:
+            return std::string("Arithmetic modulo 5 with ") + (o.multiplies ? "+, -, *" : "+, -");
+        case data_options::kind::text: return "Text";
     }
     return {};
 }

@@ -10,16 +10,22 @@ namespace fp = fprnn;
 
 /// What names a task.
 struct data_options {
-    enum class kind { word_problem, arithmetic, text };
+    enum class kind { word_problem, copy, arithmetic, text };
 
     kind task = kind::word_problem;
-    std::string group;                     ///< of the word problem
-    bool multiplies = true;                ///< whether arithmetic has products
-    fp::index shortest = 3, longest = 40;  ///< rows of arithmetic, see fprnn::modular_arithmetic
-    std::string files;                     ///< of text
+    std::string group;                    ///< of the word problem
+    bool multiplies = true;               ///< whether arithmetic has products
+    fp::index shortest = 0, longest = 0;  ///< examples: of arithmetic in tokens, of copy in letters
+    std::string files;                    ///< of text
 };
 
 /// Errors: fprnn::argument_error, which begins with the option that is wrong.
 fp::task make_task(const data_options& o, fp::seed seed);
+
+/// Tokens of a row for training that has room for the longest example, of arithmetic and copy.
+fp::index tokens_of_longest(const data_options& o);
+
+/// As it stands above a picture: "State tracking on A5".
+std::string title_of(const data_options& o);
 
 }  // namespace experiment

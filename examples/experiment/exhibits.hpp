@@ -2,8 +2,6 @@
 
 #include "experiment.hpp"
 
-#include <fprnn/io/picture.hpp>
-
 #include <span>
 #include <string>
 #include <vector>
@@ -16,21 +14,35 @@ struct member {
     options settings;  ///< `out` is a folder of its own
 };
 
-/// A figure or a table of the paper, or a comparison: what is trained for it, and what is drawn of that.
-struct exhibit {
-    const char* name;
-    const char* job;     ///< as it is asked for: "--figure interpolation"
-    const char* source;  ///< in the paper
-    const char* shows;
-    const char* cost;  ///< of one seed at the default size
-    /// Its defaults, where the user was silent.
-    void (*fill_in)(options& o);
-    std::vector<member> (*members)(const options& o);
-    /// Pictures and tables of what was trained, which is less than all where a signal came, into o.out.
-    void (*show)(const options& o, const std::vector<member>& trained, const std::vector<outcome>& results);
+/// The members that were trained, which are less than all where a signal came, and what came of them.
+struct trained {
+    const options& o;
+    std::vector<member> members;
+    std::vector<outcome> results;
 };
 
-std::span<const exhibit> exhibits();
+/// A figure or a table of the paper, or a comparison: what is trained for it, and what is drawn of that.
+struct exhibit {
+    enum class kind { comparison, figure, table };
+
+    kind of;
+    const char* name;
+    const char* source;  ///< its label in the paper
+    const char* shows;
+    const char* cost;  ///< of one seed at the default size, on two cores
+    /// Its defaults, where the user was silent.
+    void (*fill_in)(options& o);
+    /// The paper's, where the user was silent; null: there are none.
+    void (*paper_size)(options& o);
+    std::vector<member> (*members)(const options& o);
+    /// Draws and prints what was trained.
+    void (*show)(const trained& t);
+};
+
+std::span<const exhibit* const> exhibits();
+
+/// As it is asked for: "--figure interpolation".
+std::string job_of(const exhibit& e);
 
 /// The members, each `o.seeds` times.
 std::vector<member> members_of(const options& o);

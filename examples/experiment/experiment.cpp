@@ -1,5 +1,8 @@
 #include "experiment.hpp"
 
+#include "configuration.hpp"
+#include "solutions.hpp"
+
 #include <fprnn/io/checkpoint.hpp>
 #include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/files.hpp>
@@ -61,6 +64,54 @@ bool has_adjoint_columns(const options& o, fp::index steps) {
     return steps == 0 || !std::getline(file, first) || first != step_columns;
 }
 
+/// Of so many sequences as are asked for, or as there are.
+fp::task::test_set test_set(const options& o, const fp::task& task, fp::index length) {
+    auto set = task.test(length);
+    set.sequences = set.sequences == 0 ? o.test_sequences : std::min(set.sequences, o.test_sequences);
+    return set;
+}
+
+/// The score of data that were not trained on, and the iterations of each block, while the model is trained.
+class validation {
+public:
+    validation(const options& o, const fp::task& task, const network& model, fp::index steps)
+        : o_(o), task_(task), model_(model.with(o.test_schedule())), set_(test_set(o, task, o.test_lengths.front())) {
+        if (o.validate_every == 0) return;
+        std::string header = "step,seconds,score,loss";
+        if (model.has_fixed_point())
+            for (int i = 0; i < o.model.size.layers; ++i) header += ",iterations_" + std::to_string(i);
+        const auto path = o.out / "validation.csv";
+        file_ = steps == 0 ? fp::csv_file(path, header) : fp::csv_file::continued(path, header, steps);
+    }
+
+    bool is_due(fp::index step) const { return file_ && (step % o_.validate_every == 0 || step == o_.training.steps); }
+    void add(const fp::training_step& s, const parameters& theta) {
+        const auto e = model_->evaluate(theta, set_.tokens, set_.sequences, set_.data);
+        std::vector<fp::csv_file::cell> row{s.step, s.seconds, task_.score(e), e.loss};
+        for (const auto& how : solutions(theta)) row.emplace_back(how.median_iterations);
+        file_->row(row);
+    }
+
+private:
+    /// Of each block, on some of the sequences.
+    std::vector<fp::convergence_summary> solutions(const parameters& theta) const {
+        if (!model_->has_fixed_point()) return {};
+        const fp::index sequences = std::min<fp::index>(set_.sequences, 32);
+        fp::tensor<std::int32_t> tokens({sequences, set_.tokens}), targets({sequences, set_.tokens});
+        set_.data(tokens.view(), targets.view(), 0);
+        std::vector<fp::convergence_summary> all;
+        for (const fp::convergence& how : model_->solve(theta, tokens.view()).how)
+            all.push_back(*fp::summarise(std::vector{how}, set_.tokens));
+        return all;
+    }
+
+    const options& o_;
+    const fp::task& task_;
+    std::unique_ptr<network> model_;
+    fp::task::test_set set_;
+    std::optional<fp::csv_file> file_{};
+};
+
 /// The table of the steps so far.
 fp::csv_file open_metrics(const options& o, fp::index steps) {
     const auto path = metrics_of(o);
@@ -80,6 +131,7 @@ fp::training_result train(const options& o, const fp::task& task, const network&
     fp::progress progress(
         stdout, o.training.steps, 10,
         {.step = state.steps, .sequences = state.sequences, .done = o.training.share_over(state.steps, state.seconds)});
+    validation validated(o, task, model, state.steps);
     fp::index saved = state.steps;
     const auto save = [&] {
         if (saved == state.steps) return;
@@ -96,10 +148,11 @@ fp::training_result train(const options& o, const fp::task& task, const network&
         else
             metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations,
                          s.share_converged, s.learning_rate, s.gradient_norm, s.seconds});
-        if (o.checkpoint_every > 0 && s.step % o.checkpoint_every == 0) {
-            s.fetch();
-            save();
-        }
+        const bool checkpoint = o.checkpoint_every > 0 && s.step % o.checkpoint_every == 0,
+                   due = validated.is_due(s.step);
+        if (checkpoint || due) s.fetch();
+        if (due) validated.add(s, state.theta);
+        if (checkpoint) save();
         progress.update({.step = s.step,
                          .sequences = s.sequences,
                          .loss = s.loss,
@@ -117,48 +170,6 @@ fp::training_result train(const options& o, const fp::task& task, const network&
     if (result.end == fp::training_end::stopped && o.checkpoint_every > 0)
         progress.print("ended after step " + std::to_string(state.steps) + ", from which --resume goes on");
     return result;
-}
-
-/// Of so many sequences as are asked for, or as there are.
-fp::task::test_set test_set(const options& o, const fp::task& task, fp::index length) {
-    auto set = task.test(length);
-    set.sequences = set.sequences == 0 ? o.test_sequences : std::min(set.sequences, o.test_sequences);
-    return set;
-}
-
-/// How far two solutions of the same sequences are apart, seen through the logits [B,T,classes]. Where two
-/// converged solutions that agreed to 0.1 % part by more than 10 % within one token, that token has several fixed points.
-template <class Converged>
-json compare_solutions(const fp::tensor<real>& one, const fp::tensor<real>& other, Converged&& converged) {
-    constexpr double together = 1e-3, apart = 0.1;
-    const fp::index sequences = one.shape()[0], length = one.shape()[1], classes = one.shape()[2];
-    double largest = 0;
-    fp::index differ = 0, tokens = 0, with_several = 0;
-    for (fp::index b = 0; b < sequences; ++b) {
-        const bool counts = converged(b);
-        bool parted = false;
-        for (fp::index t = 0; t < length; ++t) {
-            const real *x = &one(b, t, 0), *y = &other(b, t, 0);
-            double difference = 0, size = 0;
-            for (fp::index k = 0; k < classes; ++k) {
-                difference = std::max(difference, static_cast<double>(std::abs(x[k] - y[k])));
-                size = std::max(size, static_cast<double>(std::abs(x[k])));
-            }
-            const double relative = difference / (size + 1e-8);
-            largest = std::max(largest, relative);
-            differ += std::max_element(x, x + classes) - x != std::max_element(y, y + classes) - y;
-            if (!counts || parted) continue;
-            ++tokens;
-            with_several += relative > apart;
-            parted = relative > together;
-        }
-    }
-    const auto share = [](fp::index n, fp::index of) {
-        return of == 0 ? 0.0 : static_cast<double>(n) / static_cast<double>(of);
-    };
-    return {{"largest_relative_difference_of_logits", largest},
-            {"share_of_tokens_with_other_argmax", share(differ, sequences * length)},
-            {"share_of_tokens_that_part", share(with_several, tokens)}};
 }
 
 /// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and C = T are
@@ -181,33 +192,17 @@ json check_fixed_point(const options& o, const fp::task& task, const network& mo
                                     {"median_iterations", e.convergence ? e.convergence->median_iterations : 0.0}};
     }
 
-    // A whole sequence needs at least as many iterations as a token, and often as many as it has tokens.
-    constexpr double tolerance = 1e-5;
-    const int ell_max = std::max<int>(o.schedule.ell_max, 4 * static_cast<int>(length));
-    const fp::index sequences = std::min<fp::index>(data.sequences, 128);
-    fp::tensor<std::int32_t> tokens({sequences, length}), targets({sequences, length});
-    data.data(tokens.view(), targets.view(), 0);
-    const auto solve = [&](fp::chunked schedule) { return model.with(schedule)->solve(theta, tokens.view()); };
-    const auto one = solve(fp::sequential({tolerance, ell_max}));
-    const auto whole = solve(fp::parallel({tolerance, ell_max}));
-    check["sequential_and_parallel"] = {
-        {"sequences", sequences},
-        {"tolerance", tolerance},
-        {"share_converged_sequential", fp::summarise(one.how, length)->share_converged},
-        {"share_converged_parallel", fp::summarise(whole.how, length)->share_converged}};
-    json& both = check["sequential_and_parallel"];
-    const auto answers = [&](const fp::tensor<real>& logits) {
-        return fp::cross_entropy(logits.view(), std::as_const(targets).view(), {}).answers;
-    };
-    both["sequence_accuracy_sequential"] = fp::measure_accuracy(answers(one.logits), sequences, length).sequence;
-    both["sequence_accuracy_parallel"] = fp::measure_accuracy(answers(whole.logits), sequences, length).sequence;
-    both.update(compare_solutions(one.logits, whole.logits, [&](fp::index b) {
-        const auto reached = [&](const auto& s) {
-            return s.status[static_cast<std::size_t>(b)] == fp::status::converged;
-        };
-        return std::all_of(one.how.begin(), one.how.end(), reached) &&
-               std::all_of(whole.how.begin(), whole.how.end(), reached);
-    }));
+    const auto both = solve_both_ways(model, theta, data, std::min<fp::index>(data.sequences, 128), o.schedule.ell_max);
+    check["sequential_and_parallel"] = {{"sequences", both.sequences},
+                                        {"tolerance", both.tolerance},
+                                        {"share_converged_sequential", both.converged_sequential},
+                                        {"share_converged_parallel", both.converged_parallel},
+                                        {"sequence_accuracy_sequential", both.accuracy_sequential},
+                                        {"sequence_accuracy_parallel", both.accuracy_parallel},
+                                        {"largest_relative_difference_of_logits", both.largest_difference},
+                                        {"mean_relative_difference_of_logits", both.mean_difference},
+                                        {"share_of_tokens_with_other_argmax", both.other_answers},
+                                        {"share_of_tokens_that_part", both.parting}};
     return check;
 }
 
@@ -229,7 +224,8 @@ std::vector<test_result> prefixes(const fp::task& task, const fp::evaluation& lo
 
 /// What did not fit, and what it depends on.
 std::string no_memory(const options& o, const std::string& doing) {
-    std::string sizes = "--group " + o.data.group;
+    std::string sizes =
+        o.data.task == data_options::kind::word_problem ? "--group " + o.data.group : "--task " + o.task_name;
     const auto size = [&](const char* name, auto value) {
         sizes += ", " + std::string(name) + " " + std::to_string(value);
     };
@@ -251,7 +247,7 @@ outcome run(const options& o, std::string& doing) {
     architecture a = o.model;
     a.size.vocabulary = r.task.vocabulary;
     a.size.classes = r.task.classes;
-    const auto model = make_network(a, o.schedule, o.adjoint(), o.machine);
+    const std::shared_ptr<const network> model = make_network(a, o.schedule, o.adjoint(), o.machine);
     fp::training_state<real> state(model->init(fp::seed{o.seed}), o.training);
     const parameters& theta = state.theta;
 
@@ -279,11 +275,13 @@ outcome run(const options& o, std::string& doing) {
             "evaluate " + std::to_string(set.sequences) + " sequences of " + std::to_string(set.tokens) + " tokens by";
         return tested->evaluate(theta, set.tokens, set.sequences, set.data);
     };
-    if (o.tests_prefixes) r.table = prefixes(r.task, evaluate_at(o.test_lengths.back()), o.test_lengths);
-    for (const fp::index length : o.test_lengths) {
-        if (o.tests_prefixes) break;
-        const auto e = evaluate_at(length);
-        r.table.push_back({length, r.task.score(e), e});
+    if (o.tests_prefixes) {
+        r.table = prefixes(r.task, evaluate_at(o.test_lengths.back()), o.test_lengths);
+    } else {
+        for (const fp::index length : o.test_lengths) {
+            const auto e = evaluate_at(length);
+            r.table.push_back({length, r.task.score(e), e});
+        }
     }
     for (const auto& [length, score, e] : r.table) {
         const auto& c = e.convergence;
@@ -322,6 +320,8 @@ outcome run(const options& o, std::string& doing) {
         if (!o.test_ell_max) s["fixed_point_check"] = check_fixed_point(o, r.task, *model, theta);
     }
     write_json(o.out / "summary.json", s);
+    r.model = model;
+    r.theta = theta;
     return r;
 }
 
@@ -341,13 +341,19 @@ outcome run(const options& o) {
 void print_table(const outcome& r) {
     std::printf("\n%s, %lld steps in %s\n", name_of(r.kind), static_cast<long long>(r.training.steps),
                 fp::duration_text(r.training.seconds).c_str());
-    std::printf("%8s %10s %10s %12s %11s\n", "length", "sequences", "tokens", "iterations", "converged");
+    const bool scored = !r.task.of_sequences;
+    std::printf("%8s", r.task.length_unit.c_str());
+    if (scored) std::printf(" %20s", r.task.score_name.c_str());
+    std::printf(" %10s %10s %12s %11s\n", "sequences", "tokens", "iterations", "converged");
     for (const auto& [length, score, e] : r.table) {
-        std::printf("%8lld %10.4f %10.4f", static_cast<long long>(length), e.accuracy.sequence, e.accuracy.token);
+        std::printf("%8lld", static_cast<long long>(length));
+        if (scored) std::printf(" %20.4f", score);
+        std::printf(" %10.4f %10.4f", e.accuracy.sequence, e.accuracy.token);
         if (e.convergence)
             std::printf(" %12g %11.4f", e.convergence->median_iterations, e.convergence->share_converged);
         std::printf("\n");
     }
+    if (std::isfinite(r.task.guess)) std::printf("%s: %.4f\n", r.task.guess_name.c_str(), r.task.guess);
     std::fflush(stdout);
 }
 

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <memory>
+
 namespace experiment {
 
 /// How well a model does a task whose data have one length.
@@ -24,6 +26,8 @@ struct outcome {
     fp::task task;
     std::vector<test_result> table;  ///< one of each test length
     nlohmann::ordered_json summary;  ///< as in the model's summary.json
+    std::shared_ptr<const network> model;
+    network::parameters theta;
 };
 
 /// Trains and evaluates one model and writes config.json, metrics.csv, parameters.safetensors, accuracy.csv and summary.json

@@ -1,12 +1,18 @@
 #include "figures.hpp"
 
+#include "solutions.hpp"
+
 #include <fprnn/core/terminal.hpp>
 #include <fprnn/io/figure.hpp>
 #include <fprnn/io/means.hpp>
 #include <fprnn/io/read_csv.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdio>
+#include <map>
+#include <utility>
 
 namespace experiment {
 
@@ -29,28 +35,79 @@ const char* colour_of(architecture::block kind) {
     return "";
 }
 
-fp::mark training_length(const options& o) { return {static_cast<double>(o.training.length), "training length"}; }
+/// The longest data in training, as the task counts them.
+std::optional<fp::mark> longest_in_training(const options& o) {
+    const bool made = o.data.task == data_options::kind::copy || o.data.task == data_options::kind::arithmetic;
+    return fp::mark{static_cast<double>(made ? o.data.longest : o.training.length), "training length"};
+}
 
-/// A curve of one number of each test length: the mean of the seeds, and what lies between the least and the largest.
+/// The mean of what seeds have at one x, and what lies between the least and the largest.
+class interval {
+public:
+    void add(double y) {
+        sum_ += y;
+        low_ = std::min(low_, y);
+        high_ = std::max(high_, y);
+        ++count_;
+    }
+    void append_to(fp::curve& c, double x) const {
+        c.x.push_back(x);
+        c.y.push_back(sum_ / static_cast<double>(count_));
+        c.low.push_back(low_);
+        c.high.push_back(high_);
+    }
+
+private:
+    double sum_ = 0, low_ = HUGE_VAL, high_ = -HUGE_VAL;
+    fp::index count_ = 0;
+};
+
+/// Without a band where every interval is one number.
+fp::curve without_empty_band(fp::curve c) {
+    if (c.low == c.high) {
+        c.low.clear();
+        c.high.clear();
+    }
+    return c;
+}
+
+/// A curve of number(result, i) at the i-th test length.
 template <class Number>
 fp::curve against_length(const drawn& m, const std::string& label, Number&& number) {
     fp::curve c{.label = label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
-    const std::size_t seeds = m.results.size();
-    for (std::size_t i = 0; i < m.results.front()->table.size(); ++i) {
-        double sum = 0, low = HUGE_VAL, high = -HUGE_VAL;
-        for (const outcome* r : m.results) {
-            const double y = number(r->table[i]);
-            sum += y;
-            low = std::min(low, y);
-            high = std::max(high, y);
-        }
-        c.x.push_back(static_cast<double>(m.results.front()->table[i].length));
-        c.y.push_back(sum / static_cast<double>(seeds));
-        if (seeds == 1) continue;
-        c.low.push_back(low);
-        c.high.push_back(high);
+    const auto& lengths = m.results.front()->table;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        interval all;
+        for (const outcome* r : m.results) all.add(number(*r, i));
+        all.append_to(c, static_cast<double>(lengths[i].length));
     }
-    return c;
+    c.points = lengths.size() <= 20;
+    return without_empty_band(std::move(c));
+}
+template <class Number>
+auto of_test(Number&& number) {
+    return [number](const outcome& r, std::size_t i) { return static_cast<double>(number(r.table[i])); };
+}
+double score_of(const test_result& t) { return t.score; }
+
+/// A curve of y(result) at x(result), and the results of an x together.
+template <class X, class Y>
+fp::curve against(const drawn& m, X&& x, Y&& y) {
+    std::map<double, interval> at;
+    for (const outcome* r : m.results) at[x(*r)].add(y(*r));
+    fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
+    for (const auto& [where, all] : at) all.append_to(c, where);
+    return without_empty_band(std::move(c));
+}
+
+/// The axis of a task's score, and what guessing is worth.
+void set_score(fp::figure& f, const fp::task& task) {
+    f.y.label = task.score_name;
+    if (!task.less_is_better) f.y.limits = {{0, 1}};
+    if (std::isfinite(task.guess)) f.level = fp::mark{task.guess, task.guess_name};
+}
+fp::axis length_axis(const std::vector<drawn>& models) {
+    return {.label = "length of the test sequence (" + models.front().results.front()->task.length_unit + ")"};
 }
 
 fp::curve thin(fp::curve c) {
@@ -102,47 +159,191 @@ std::vector<drawn> alone(const outcome& result) {
     return {{.results = {&result}, .label = name_of(result.kind), .colour = colour_of(result.kind)}};
 }
 
-std::vector<drawn> by_member(const std::vector<member>& trained, const std::vector<outcome>& results) {
+std::vector<drawn> by_member(const trained& t, const std::function<bool(const member&)>& of) {
     std::vector<drawn> all;
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        const auto same =
-            std::find_if(all.begin(), all.end(), [&](const drawn& d) { return d.label == trained[i].label; });
+    for (std::size_t i = 0; i < t.results.size(); ++i) {
+        const member& m = t.members[i];
+        if (of && !of(m)) continue;
+        const auto same = std::find_if(all.begin(), all.end(), [&](const drawn& d) { return d.label == m.label; });
         if (same == all.end())
-            all.push_back({.results = {&results[i]}, .label = trained[i].label, .colour = trained[i].colour});
+            all.push_back({.results = {&t.results[i]}, .label = m.label, .colour = m.colour});
         else
-            same->results.push_back(&results[i]);
+            same->results.push_back(&t.results[i]);
     }
     return all;
 }
 
 fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models) {
-    fp::figure f{.title = "State tracking on " + o.data.group + ", trained on sequences of " +
-                          std::to_string(o.training.length) + " tokens",
-                 .x = {.label = "length of the test sequence (tokens)", .log = 2},
-                 .y = {.label = "accuracy on sequences", .limits = {{0, 1}}},
-                 .curves = {},
-                 .upright = training_length(o),
-                 .dashed = "tokens"};
-    for (const drawn& m : models) {
-        f.curves.push_back(
-            against_length(m, m.label, [](const test_result& t) { return t.evaluation.accuracy.sequence; }));
-        f.curves.push_back(
-            thin(against_length(m, m.label, [](const test_result& t) { return t.evaluation.accuracy.token; })));
+    fp::figure f = score_figure(
+        o, models, title_of(o.data) + ", trained on sequences of " + std::to_string(o.training.length) + " tokens");
+    f.x.log = 2;
+    if (!models.empty() && !models.front().results.front()->task.of_sequences) return f;
+    f.dashed = "tokens";
+    fp::figure both = f;
+    both.curves.clear();
+    for (std::size_t i = 0; i < models.size(); ++i) {
+        both.curves.push_back(f.curves[i]);
+        both.curves.push_back(thin(
+            against_length(models[i], "", of_test([](const test_result& t) { return t.evaluation.accuracy.token; }))));
+    }
+    return both;
+}
+
+fp::figure score_figure(const options& o, const std::vector<drawn>& models, const std::string& title) {
+    fp::figure f{.title = title, .x = {}, .y = {}, .curves = {}};
+    if (models.empty()) return f;
+    f.x = length_axis(models);
+    set_score(f, models.front().results.front()->task);
+    f.upright = longest_in_training(o);
+    for (const drawn& m : models) f.curves.push_back(against_length(m, m.label, of_test(score_of)));
+    return f;
+}
+
+fp::figure iterations_figure(const options& o, const std::vector<drawn>& models) {
+    fp::figure f{.title = iterations_title(o), .x = {}, .y = {.label = "median iterations in tests"}, .curves = {}};
+    if (models.empty()) return f;
+    f.x = length_axis(models);
+    f.upright = longest_in_training(o);
+    for (const drawn& m : models)
+        if (m.results.front()->model->has_fixed_point())
+            f.curves.push_back(against_length(m, m.label, of_test([](const test_result& t) {
+                                                  const auto& c = t.evaluation.convergence;
+                                                  return c ? c->median_iterations : NAN;
+                                              })));
+    return f;
+}
+
+fp::figure parameters_figure(const trained& t, const std::string& title) {
+    fp::figure f{.title = title, .x = {.label = "parameters", .log = 10}, .y = {}, .curves = {}};
+    for (const drawn& m : by_member(t)) {
+        set_score(f, m.results.front()->task);
+        f.curves.push_back(against(
+            m, [](const outcome& r) { return static_cast<double>(r.parameters); },
+            [](const outcome& r) { return r.table.back().score; }));
     }
     return f;
 }
 
-fp::picture score_picture(const options& o, const std::vector<drawn>& models, const std::string& title) {
-    fp::figure f{.title = title, .x = {}, .y = {}, .curves = {}, .upright = training_length(o)};
+std::vector<fp::figure> two_solutions_figures(const options& o, const std::vector<drawn>& models) {
+    fp::figure difference{.title = "Mean relative difference of the logits",
+                          .x = {},
+                          .y = {.label = "difference", .log = 10},
+                          .curves = {}};
+    fp::figure several{.title = "Tokens that part", .x = {}, .y = {.label = "share of tokens"}, .curves = {}};
+    if (models.empty()) return {};
+    for (fp::figure* f : {&difference, &several}) {
+        f->x = length_axis(models);
+        f->x.log = 2;
+        f->upright = longest_in_training(o);
+    }
     for (const drawn& m : models) {
-        const fp::task& task = m.results.front()->task;
-        f.x.label = "length of the test sequence (" + task.length_unit + ")";
-        f.y.label = task.score_name;
-        if (!task.less_is_better) f.y.limits = {{0, 1}};
-        f.curves.push_back(against_length(m, m.label, [](const test_result& t) { return t.score; }));
-        f.curves.back().points = f.curves.back().x.size() <= 20;
+        std::map<const outcome*, std::vector<two_solutions>> all;
+        for (const outcome* r : m.results)
+            for (const test_result& t : r->table) {
+                const auto data = r->task.test(t.length);
+                const fp::index sequences = std::min<fp::index>(o.test_sequences, 128);
+                all[r].push_back(solve_both_ways(*r->model, r->theta, data, sequences, o.schedule.ell_max));
+            }
+        const auto number = [&](double two_solutions::*which) {
+            return [&all, which](const outcome& r, std::size_t i) { return all[&r][i].*which; };
+        };
+        difference.curves.push_back(against_length(m, m.label, number(&two_solutions::mean_difference)));
+        several.curves.push_back(against_length(m, m.label, number(&two_solutions::parting)));
+    }
+    return {difference, several};
+}
+
+fp::figure capped_figure(const trained& t, const std::vector<fp::index>& caps) {
+    fp::figure f{.title = title_of(t.o.data) + ", all tokens at once",
+                 .x = {.label = "most iterations in the test", .log = 2},
+                 .y = {},
+                 .curves = {}};
+    for (const drawn& m : by_member(t)) {
+        set_score(f, m.results.front()->task);
+        const fp::index length = t.o.test_lengths.back();
+        f.upright = fp::mark{static_cast<double>(length), "longest row"};
+        fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
+        for (const fp::index cap : caps) {
+            interval all;
+            for (const outcome* r : m.results) {
+                const auto set = r->task.test(length);
+                const auto capped = r->model->with(fp::parallel({t.o.schedule.tolerance, static_cast<int>(cap)}));
+                all.add(r->task.score(capped->evaluate(r->theta, set.tokens, t.o.test_sequences, set.data)));
+            }
+            all.append_to(c, static_cast<double>(cap));
+        }
+        f.curves.push_back(without_empty_band(std::move(c)));
     }
     return f;
+}
+
+namespace {
+/// Columns of a member's validation.csv against one of them.
+fp::curve validated(const outcome& r, const drawn& m, const std::string& x, const std::string& y) {
+    fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = 0.7 * m.width};
+    fp::read_csv(r.folder / "validation.csv", {x, y}, [&](const auto& row) {
+        c.x.push_back(row[0]);
+        c.y.push_back(row[1]);
+    });
+    c.points = c.x.size() <= 20;
+    return c;
+}
+}  // namespace
+
+std::vector<fp::figure> validation_figures(const trained& t) {
+    fp::figure steps{.title = "At equal steps", .x = {.label = "training step"}, .y = {}, .curves = {}};
+    fp::figure seconds{.title = "At equal time", .x = {.label = "training time (s)"}, .y = {}, .curves = {}};
+    for (const drawn& m : by_member(t)) {
+        const outcome& first = *m.results.front();
+        steps.y.label = seconds.y.label = first.task.score_name;
+        steps.curves.push_back(validated(first, m, "step", "score"));
+        seconds.curves.push_back(validated(first, m, "seconds", "score"));
+    }
+    return {steps, seconds};
+}
+
+fp::figure layers_figure(const trained& t) {
+    fp::figure f{.title = "", .x = {.label = "training step"}, .y = {.label = "median iterations"}, .curves = {}};
+    if (t.results.empty()) return f;
+    constexpr std::array colours{"#9ecae1", "#6baed6", "#3182bd", "#08306b"};
+    const outcome& r = t.results.front();
+    f.title = title_of(t.o.data) + ": iterations of each block of " + t.members.front().label;
+    for (int i = 0; i < t.members.front().settings.model.size.layers; ++i) {
+        const drawn m{.results = {&r},
+                      .label = "block " + std::to_string(i + 1),
+                      .colour = colours[static_cast<std::size_t>(i) % colours.size()]};
+        f.curves.push_back(validated(r, m, "step", "iterations_" + std::to_string(i)));
+    }
+    return f;
+}
+
+std::string score_table(const trained& t) {
+    std::string head = "| model | parameters | steps |", rule = "|---|---:|---:|", rows;
+    for (const fp::index length : t.o.test_lengths) {
+        head += " " + std::to_string(length) + " |";
+        rule += "---:|";
+    }
+    const auto number = [](double x) {
+        char text[32];
+        std::snprintf(text, sizeof text, "%.3f", x);
+        return std::string(text);
+    };
+    for (const drawn& m : by_member(t)) {
+        const outcome& first = *m.results.front();
+        rows += "| " + m.label + " | " + std::to_string(first.parameters) + " | " +
+                std::to_string(first.training.steps) + " |";
+        const fp::curve c = against_length(m, m.label, of_test(score_of));
+        for (std::size_t i = 0; i < c.y.size(); ++i) {
+            rows += " " + number(c.y[i]);
+            if (!c.low.empty()) rows += " (" + number(c.low[i]) + " to " + number(c.high[i]) + ")";
+            rows += " |";
+        }
+        rows += "\n";
+        if (std::isfinite(first.task.guess) && first.task.guess_name != "guessing")
+            rows +=
+                "| " + first.task.guess_name + ", " + first.task.name + " | | | " + number(first.task.guess) + " |\n";
+    }
+    return head + "\n" + rule + "\n" + rows;
 }
 
 fp::picture training_picture(const options& o, const std::vector<drawn>& models) {
@@ -177,8 +378,9 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
                           .x = step,
                           .y = {.label = "median iterations"},
                           .curves = against_step(&history::iterations)};
+    const std::string length_unit = models.empty() ? "" : length_axis(models).label;
     fp::figure residual{.title = "Median relative residual after training",
-                        .x = {.label = "length of the test sequence (tokens)", .log = 2},
+                        .x = {.label = length_unit, .log = 2},
                         .y = {.label = "residual", .log = 10},
                         .curves = {},
                         .level = fp::mark{o.schedule.tolerance, "tolerance"},
@@ -189,14 +391,15 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
                 return t.evaluation.convergence ? (*t.evaluation.convergence).*number : NAN;
             };
         };
-        residual.curves.push_back(against_length(m, m.label, of(&fp::convergence_summary::median_residual)));
-        residual.curves.push_back(thin(against_length(m, m.label, of(&fp::convergence_summary::largest_residual))));
+        residual.curves.push_back(against_length(m, m.label, of_test(of(&fp::convergence_summary::median_residual))));
+        residual.curves.push_back(
+            thin(against_length(m, m.label, of_test(of(&fp::convergence_summary::largest_residual)))));
     }
 
     std::vector<fp::figure> figures{loss, length};
     if (has_points(iterations, 2)) figures.push_back(iterations);
     if (has_points(residual, 2)) figures.push_back(residual);
-    return {"Training on " + o.data.group + " at T = " + std::to_string(o.training.length), figures};
+    return {title_of(o.data) + ": training at T = " + std::to_string(o.training.length), figures};
 }
 
 void draw(const fp::picture& p, const options& o, const std::string& name) {

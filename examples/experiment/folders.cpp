@@ -1,5 +1,7 @@
 #include "folders.hpp"
 
+#include "configuration.hpp"
+
 #include <fprnn/io/checkpoint.hpp>
 #include <fprnn/io/files.hpp>
 
@@ -45,8 +47,12 @@ void refuse_other_jobs(const options& o) {
             refuse("with " + file->filename().string() + " of a single model");
 }
 
+/// Of an exhibit it says what was asked for, as --config takes it.
 void write_job(const options& o, const fs::path& folder) {
-    if (o.shown) fp::write_file(folder / job_file, nlohmann::json{{"job", job_of(o)}}.dump() + "\n");
+    if (!o.shown) return;
+    nlohmann::ordered_json j{{"job", job_of(o)}};
+    if (folder == o.out) j.update(given_json(o));
+    fp::write_file(folder / job_file, j.dump(4, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
 }
 
 /// A value of config.json as it is typed.

@@ -40,7 +40,7 @@ struct architecture {
     int reflections = 4;
     int reflection_scale = 1;
     bool convolution = false;  ///< of FP-Mamba
-    fp::models::model_dims size{};
+    fp::models::model_dims size{.heads = 4, .context = 1024};
 };
 
 /// Whether the program has networks on a GPU.

@@ -5,13 +5,13 @@
 
 #include <fprnn/train/trainer.hpp>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include <filesystem>
 #include <iosfwd>
+#include <map>
 #include <optional>
-#include <set>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace experiment {
@@ -22,13 +22,14 @@ struct exhibit;
 struct options {
     const exhibit* shown = nullptr;  ///< the figure, table or comparison that is asked for; null: one model
     int seeds = 1;                   ///< trainings of each member, from `seed` on
+    bool paper_size = false;         ///< whether sizes and steps are the paper's, where it is shown
 
     data_options data{};
     architecture model{};
     std::string task_name = "word-problem", model_name = "fp-mamba", mixer_name = "householder";
     std::uint64_t seed = 0;
 
-    fp::training_options training{};
+    fp::training_options training{.first_length = 2, .steps = 12000, .optimiser = {.weight_decay = 0.1}};
     fp::chunked schedule{.length = 1, .tolerance = 1e-4, .ell_max = 100};
     bool one_step = false;
 
@@ -40,10 +41,11 @@ struct options {
     experiment::machine machine{};
     std::filesystem::path out = "out";
     fp::index checkpoint_every = 0;  ///< steps; 0: there are none
+    fp::index validate_every = 0;    ///< steps; 0: tests are at the end alone
     bool resume = false;
 
-    std::set<std::string>
-        given;  ///< those that were, such as "--seed"; the others are the job's or the model's default
+    /// Those that were, such as "--seed", and their texts; the others are the job's, the task's or the model's default.
+    std::map<std::string, std::string> given{};
 
     /// Of parameters and data, which must not share random numbers.
     fp::seed seed_of_data() const { return {seed + 1}; }
@@ -58,9 +60,28 @@ struct options {
     }
 };
 
-/// Reads and checks the command line, and touches nothing else. None when only help or the version was asked for, which
-/// are then printed. Errors: fprnn::argument_error with one line that names option, expected and got.
+/// Sets options where the user was silent.
+struct defaults {
+    options& o;
+
+    template <class V>
+    void operator()(const char* option, V& place, std::type_identity_t<V> value) const {
+        if (!o.given.contains(option)) place = std::move(value);
+    }
+};
+
+/// Reads and checks the command line, and touches nothing else. None when only help, the version or the list was asked for,
+/// which are then printed. Errors: fprnn::argument_error with one line that names option, expected and got.
 std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed);
+
+/// Defaults of the task, the model and the exhibit.
+void fill_in(options& o);
+void use_task(options& o, const std::string& task);
+void use_model(options& o, const std::string& model);
+void use_mixer(options& o, const std::string& mixer, int reflections = 1);
+
+/// Refuses what no option can say alone; nothing is trained before that. Errors: as for read_options.
+void check_together(const options& o);
 
 /// The options of each model that is trained, in a folder of its own.
 std::vector<options> models_of(const options& o);
@@ -68,19 +89,8 @@ std::vector<options> models_of(const options& o);
 /// "a single model", or what the exhibit is asked for by.
 std::string job_of(const options& o);
 
-/// All options, as they are written to config.json.
-nlohmann::ordered_json to_json(const options& o);
-
-/// Those that the trained parameters depend on: a run goes on only with equal ones. The others say what is done with the
-/// model, where, and on how many threads.
-nlohmann::ordered_json training_configuration(const options& o);
-
 const char* name_of(architecture::block kind);
 
-/// Defaults that differ between tasks and models, where the user was silent.
-void use_task(options& o, const std::string& task);
-void use_model(options& o, const std::string& model);
-void use_mixer(options& o, const std::string& mixer, int reflections = 1);
 /// "16,32,50-60": lengths and ranges of them, sorted. Errors: as for the option.
 std::vector<fp::index> lengths_of(const std::string& text);
 

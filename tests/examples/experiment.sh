@@ -35,8 +35,11 @@ refused "--group: finite_group: 'Q8' is not a known group; $groups" --group Q8
 refused "--group: finite_group: 'A4xB' is not a known group; $groups, got the factor 'B'" --group A4xB
 refused "--model: expected one of fp-mamba, fp-mamba2, fp-rnn, mamba, published-mamba, mamba2, delta-product, gated-deltanet, lstm, transformer, \
 got 'gru'" --model gru
-refused "--model: expected fp-mamba, because --compare and --figure choose the models themselves, got 'lstm'" \
-    --compare --model lstm
+itself="to stand without --compare, --figure or --table, which choose it themselves"
+refused "--model: expected $itself, got 'lstm'" --compare --model lstm
+refused "--task: expected $itself, got 'copy'" --compare --task copy
+refused "--task: expected $itself, got 'arithmetic'" --figure interpolation --task arithmetic
+refused "--mixer: expected $itself, got 'dplr'" --figure interpolation --mixer dplr
 refused "--layers: expected a whole number from 1 to 1000, got '0'" --layers 0
 refused "--d-inner: expected a whole number from 1 to 65536, got '1.5'" --d-inner 1.5
 refused "--reflections: expected one of 1, 2, 4, 8, got '3'" --reflections 3
@@ -51,10 +54,10 @@ refused "--reflections: expected 1 or 4 with fp-mamba2, got '2'" --model fp-mamb
 refused "--heads: expected a divisor of --d-inner = 12, got '5'" --model delta-product --d-inner 12 --heads 5
 refused "--heads: expected to stand with a model that has heads, got '--model mamba'" --model mamba --heads 2
 refused "--heads: expected a divisor of --d-inner = 8, got '3'" --model transformer --heads 3
-refused "--context: expected at least 129, the longest sequence, got '100'" --model transformer --context 100
+refused "--context: expected at least 128, the longest sequence, got '100'" --model transformer --context 100
 refused "--mixer: expected householder or kronecker with --convolution, got 'dplr'" --convolution --mixer dplr
 refused "--reflections: expected 1, 2 or 4 with --convolution, got '8'" --convolution --reflections 8
-refused "--task: expected one of word-problem, arithmetic, text, got 'chess'" --task chess
+refused "--task: expected one of word-problem, copy, arithmetic, text, got 'chess'" --task chess
 refused "--group: expected to stand with --task word-problem, got '--task arithmetic'" --task arithmetic
 refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
 refused "--batch: expected a whole number from 1 to 1048576, got '0'" --batch 0
@@ -89,8 +92,15 @@ if [[ $built_with != cuda ]]; then
 fi
 refused "--tf32: expected to stand with --device cuda, got '--device cpu'" --tf32
 refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
-refused "--figure: expected one of interpolation, got 'pie'" --figure pie
-refused "--seeds: expected to stand with --figure or --compare, got 'neither'" --seeds 2
+figures="interpolation, params, params-copying, fp-mamba-a5-s5, copying, seqlen128, interpolation-lmax-lstar, seq-vs-parallel, \
+mod-arith-max-iters, lm-learning-curve, fp-iters-lm"
+refused "--figure: expected one of $figures, got 'pie'" --figure pie
+refused "--table: expected one of mod-arithm, got 'pie'" --table pie
+refused "--heads: expected to stand with a job that has a model with it, got '--compare'" --compare --heads 2
+refused "--compare: expected to stand alone, got '--figure interpolation'" --compare --figure interpolation
+refused "--seeds: expected to stand with --compare, --figure or --table, got 'neither'" --seeds 2
+refused "--paper-size: expected to stand with --figure or --table, got 'neither'" --paper-size
+refused "--paper-size: expected an exhibit that has a size in the paper, got '--compare'" --compare --paper-size
 refused "--lenght: expected an option of --help, got '--lenght'" --lenght 3
 refused "--out: expected a folder, got ''" --out ""
 refused "x: expected an option of --help, got 'x'" -- x
@@ -232,11 +242,69 @@ for what in time_limit steps batch length curriculum; do
 done
 "$program" "${small[@]}" --figure interpolation --steps 3 --test-lengths 2-9 --out "$folder/figure" >"$folder/log" ||
     fail "--figure ended with status $?: $(cat "$folder/log")"
-[[ $(wc -l <"$folder/figure/interpolation.csv") == 33 ]] || fail "interpolation.csv has not 4 times 8 rows"
+[[ $(wc -l <"$folder/figure/interpolation.csv") == 49 ]] || fail "interpolation.csv has not 6 times 8 rows"
 "$program" "${small[@]}" --figure interpolation --steps 3 --seeds 2 --seed 5 --test-lengths 2-9 --out "$folder/seeds" >"$folder/log" ||
     fail "--seeds ended with status $?: $(cat "$folder/log")"
-[[ $(cut -d, -f2 "$folder/seeds/interpolation.csv" | sort | uniq -c | awk '{ print $1 $2 }' | paste -sd' ') == "325 326 1seed" ]] ||
+[[ $(cut -d, -f2 "$folder/seeds/interpolation.csv" | sort | uniq -c | awk '{ print $1 $2 }' | paste -sd' ') == "485 486 1seed" ]] ||
     fail "--seeds did not train each model twice"
+# Every figure and table, of the least work that there is.
+least=(--d-model 8 --d-inner 8 --d-state 4 --batch 4 --test-sequences 4 --threads 2 --steps 2)
+exhibit() {
+    local kind=$1 name=$2
+    shift 2
+    PATH=/none "$program" "${least[@]}" --$kind "$name" "$@" --out "$folder/exhibits/$name" >"$folder/log" 2>&1 ||
+        fail "--$kind $name ended with status $?: $(<"$folder/log")"
+    [[ -s $folder/exhibits/$name/$name.csv ]] || fail "--$kind $name wrote no table of its numbers"
+}
+head -c 20000 "$program" >"$folder/bytes"
+exhibit figure params
+exhibit figure params-copying
+exhibit figure fp-mamba-a5-s5 --test-lengths 2-4
+exhibit figure copying --test-lengths 4,8
+exhibit figure seqlen128 --length 8 --test-lengths 4,8
+exhibit figure interpolation-lmax-lstar --test-lengths 4,8
+exhibit figure seq-vs-parallel --test-lengths 4,8
+exhibit figure mod-arith-max-iters
+exhibit figure lm-learning-curve --files "$folder/bytes" --length 16
+refused "--validate-every: expected at least 1, which is what is drawn, got '0'" --figure fp-iters-lm --files "$folder/bytes" --validate-every 0
+exhibit figure fp-iters-lm --files "$folder/bytes" --length 16
+exhibit table mod-arithm --test-lengths 40,50
+for name in params params-copying fp-mamba-a5-s5 copying seqlen128 interpolation-lmax-lstar seq-vs-parallel mod-arith-max-iters \
+    lm-learning-curve fp-iters-lm; do
+    [[ -s $folder/exhibits/$name/$name.txt ]] || fail "--figure $name was not drawn"
+done
+grep -q "^| one answer for all" "$folder/exhibits/mod-arithm/mod-arithm.md" || fail "the table of arithmetic has no constant answer"
+
+# A run is a file: its config.json makes the same run, options of the command line go before it, and what is no option is refused.
+"$program" "${tiny[@]}" --task copy --shortest 2 --longest 4 --length 12 --steps 3 --test-lengths 3 --seed 4 --out "$folder/copy" \
+    >"$folder/log" 2>&1 || fail "copy ended with status $?: $(<"$folder/log")"
+grep -q "^ letters  accuracy on letters" "$folder/log" || fail "copy has no table of letters: $(<"$folder/log")"
+"$program" --config "$folder/copy/config.json" --threads 1 --out "$folder/copy_again" >"$folder/log" 2>&1 ||
+    fail "--config ended with status $?: $(<"$folder/log")"
+cmp -s "$folder/copy/parameters.safetensors" "$folder/copy_again/parameters.safetensors" ||
+    fail "--config trained other parameters"
+diff <(grep -v '"out"\|"threads"' "$folder/copy/config.json") <(grep -v '"out"\|"threads"' "$folder/copy_again/config.json") ||
+    fail "--config was written down as another configuration"
+refused "--letters: expected an option of --help, got '--letters'" --letters 3
+configured() {
+    printf '%s' "$2" >"$folder/config"
+    refused "--config: $1" --config "$folder/config"
+}
+configured "expected only options of --help in $folder/config, got 'colour'" '{"steps": 3, "colour": "red"}'
+configured "expected only options of --help in $folder/config, got 'config'" '{"config": "other"}'
+configured "expected only options of --help in $folder/config, got 'resume'" '{"resume": true}'
+configured "expected a file with an object of JSON, got '$folder/config'" '[1, 2]'
+configured "expected a file with an object of JSON, got '$folder/config'" '{"steps": '
+configured "expected a text, a number, true, false or a list for --steps, got '{\"a\":1}'" '{"steps": {"a": 1}}'
+configured "expected max_norm 1.0 in $folder/config, which is no option, got '2.0'" '{"max_norm": 2.0}'
+printf '{"seed": "x"}' >"$folder/config"
+refused "--seed: expected a whole number from 0 to 9223372036854775806, got 'x'" --config "$folder/config"
+said=$("$program" --config "$folder/none" --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --config: $folder/none: "* ]] || fail "a file that is not there: $said"
+grep -q '"figure": "copying"' "$folder/exhibits/copying/job.json" || fail "job.json does not name its figure"
+"$program" --config "$folder/exhibits/copying/job.json" --seed 1 --out "$folder/figure_again" >"$folder/log" 2>&1 ||
+    fail "--config of an exhibit ended with status $?: $(<"$folder/log")"
+
 "$program" --list >"$folder/list" || fail "--list ended with status $?"
 grep -q "^--figure interpolation" "$folder/list" || fail "--list does not name the figure"
 (($(widest "$folder/list") <= 80)) || fail "--list is wider than 80 columns"

@@ -124,9 +124,11 @@ same "$whole" "$run"
 
 # The jobs of several models: the second one has a checkpoint, those after it have none, and the first, which is done, is not
 # trained again.
-for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell_max_4 ell_max_8 ell_max_16"; do
+for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell_max_4 ell_max_8 ell_max_16 lstm transformer"; do
     read -r option first second others <<<"$job"
-    several=("$option" --group Z3 --steps 20 --checkpoint-every 9 --time-limit 1000)
+    several=("$option" --group Z3 --steps 20 --checkpoint-every 9)
+    [[ $option == --compare ]] || several+=(--heads 2)  # of its Transformer
+    several+=(--time-limit 1000)
     rm -rf "$whole" "$run"
     track "${several[@]}" --out "$whole" || fail "$option: $(<"$folder/errors")"
     cp -r "$whole" "$run" && rm "$run/$second/checkpoint-00000020.safetensors" "$run/$first/accuracy.csv"
@@ -142,7 +144,7 @@ for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell
     track "${several[@]}" --out "$run"
     [[ $? == 2 ]] || fail "$option overwrote the checkpoints of $first"
     # What a version with other limits of time left is refused before anything is trained, and what can be done is said.
-    track "${several[@]:0:7}" --out "$run" --resume
+    track "${several[@]:0:${#several[@]}-2}" --out "$run" --resume
     [[ $? == 2 && $(<"$folder/errors") == "experiment: --time-limit: $run/$first/checkpoint-00000020.safetensors has \
 1000, got "*", the default; $needs; where they were those of an earlier version, '$run/$first' has to be removed and is then \
 trained anew" ]] || fail "$option: other limits: $(<"$folder/errors")"

@@ -1,3 +1,5 @@
+#include "rows.hpp"
+
 #include <fprnn/models/lstm.hpp>
 #include <fprnn/tasks/copying.hpp>
 
@@ -19,29 +21,15 @@ using fprnn::index;
 using fprnn::tensor;
 using split = fprnn::split;
 using ids = std::vector<std::int32_t>;
+using rows::batch;
+using rows::draw;
+using rows::row;
 
 static_assert(fprnn::sampler<const copying&>);
 static_assert(fprnn::sampler<const copying_test&>);
 
-struct batch {
-    tensor<std::int32_t> tokens, targets;
-};
-
-template <class Problem>
-batch draw(const Problem& problem, index rows, index length, std::uint64_t first = 0) {
-    batch b{tensor<std::int32_t>({rows, length}), tensor<std::int32_t>({rows, length})};
-    b.tokens.fill(-7);
-    b.targets.fill(-7);
-    problem(b.tokens, b.targets, first);
-    return b;
-}
 batch draw(const copying_test& problem, index rows, std::uint64_t first = 0) {
     return draw(problem, rows, problem.tokens(), first);
-}
-
-ids row(const tensor<std::int32_t>& t, index b) {
-    const index length = t.shape()[1];
-    return {t.begin() + b * length, t.begin() + (b + 1) * length};
 }
 
 index counted(const ids& targets) {

@@ -1,3 +1,5 @@
+#include "rows.hpp"
+
 #include <fprnn/tasks/modular_arithmetic.hpp>
 #include <fprnn/train/sampler.hpp>
 
@@ -16,24 +18,13 @@ using fprnn::ignored_target;
 using fprnn::index;
 using fprnn::modular_arithmetic;
 using fprnn::split;
+using rows::batch;
+using rows::row;
 
 static_assert(fprnn::sampler<const modular_arithmetic>);
 
-struct batch {
-    fprnn::tensor<std::int32_t> tokens, targets;
-};
-
 batch draw(const modular_arithmetic& task, index sequences, index T, std::uint64_t first = 0) {
-    batch b{fprnn::tensor<std::int32_t>({sequences, T}), fprnn::tensor<std::int32_t>({sequences, T})};
-    b.tokens.fill(-7);
-    b.targets.fill(-7);
-    task(b.tokens, b.targets, first);
-    return b;
-}
-
-std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
-    const index T = t.shape()[1];
-    return {t.begin() + b * T, t.begin() + (b + 1) * T};
+    return rows::draw(task, sequences, T, first);
 }
 
 // A second description of the task that shares nothing with the header: a row as text, in which a digit is d

@@ -38,6 +38,7 @@ TEST_CASE("task: a word problem as a value has its sequences, of both parts, and
         e.accuracy = {.token = 0.75, .sequence = 0.5};
         CHECK(task.score(e) == 0.5);
         CHECK_FALSE(task.less_is_better);
+        CHECK(task.of_sequences);
     }
 }
 
@@ -63,8 +64,45 @@ TEST_CASE("task: arithmetic is tested with rows of 40 to the length, and its sco
     CHECK(task.score(e) == 0);
     e.accuracy.token = 1;
     CHECK(task.score(e) == 1);
-    CHECK(task.guess == doctest::Approx((0.306 - 0.2) / 0.8).epsilon(0.1));
-    CHECK(as_task(fprnn::modular_arithmetic{.multiplication = false}).guess < 0.05);
+    CHECK_FALSE(task.of_sequences);
+    for (const bool multiplication : {false, true}) {
+        const fprnn::modular_arithmetic rows{
+            .multiplication = multiplication, .shortest = 40, .longest = 256, .seed = {4}, .part = fprnn::split::test};
+        const double guess = as_task(fprnn::modular_arithmetic{.multiplication = multiplication, .seed = {4}}).guess;
+        CHECK(guess == fprnn::scaled_accuracy(fprnn::constant_answer_share(rows, 4096).share, 5));
+    }
+}
+
+TEST_CASE("task: copying is tested with strings of a length in letters, and letters are counted") {
+    const fprnn::copying data{.letters = 4, .shortest = 2, .longest = 3, .seed = {4}};
+    const fprnn::task task = as_task(data);
+    CHECK(task.name == "copy");
+    CHECK(task.vocabulary == 7);
+    CHECK(task.classes == 7);
+    CHECK(task.length_unit == "letters");
+    CHECK(task.guess == 0.25);
+    CHECK_FALSE(task.of_sequences);
+    const auto set = task.test(5);
+    CHECK(set.tokens == 11);
+    CHECK(set.sequences == 0);
+    auto own = data;
+    own.part = fprnn::split::test;
+    tensor<std::int32_t> x({3, 11}), y({3, 11}), tokens({3, 11}), targets({3, 11});
+    own.test(5)(x.view(), y.view(), 9);
+    set.data(tokens.view(), targets.view(), 9);
+    for (index i = 0; i < x.size(); ++i) {
+        CHECK(tokens[i] == x[i]);
+        CHECK(targets[i] == y[i]);
+    }
+    data(x.view(), y.view(), 9);
+    task.train(tokens.view(), targets.view(), 9);
+    for (index i = 0; i < x.size(); ++i) {
+        CHECK(tokens[i] == x[i]);
+        CHECK(targets[i] == y[i]);
+    }
+    fprnn::evaluation e;
+    e.accuracy = {.token = 0.75, .sequence = 0.5};
+    CHECK(task.score(e) == 0.75);
 }
 
 TEST_CASE("task: text is trained on windows of one part and tested on all of the other's, in bits") {

@@ -1,3 +1,5 @@
+#include "rows.hpp"
+
 #include <fprnn/tasks/text.hpp>
 #include <fprnn/train/sampler.hpp>
 
@@ -26,6 +28,9 @@ using fprnn::index;
 using fprnn::split;
 using fprnn::text_files;
 using fprnn::testing::scratch_folder;
+using rows::batch;
+using rows::draw;
+using rows::row;
 
 static_assert(fprnn::sampler<const text_files::random_window_sampler>);
 static_assert(fprnn::sampler<const text_files::consecutive_window_sampler>);
@@ -45,24 +50,6 @@ std::string noise(std::size_t n, unsigned state) {
         bytes += static_cast<char>(state >> 24);
     }
     return bytes;
-}
-
-struct batch {
-    fprnn::tensor<std::int32_t> tokens, targets;
-};
-
-template <class Sampler>
-batch draw(const Sampler& sampler, index B, index T, std::uint64_t first = 0) {
-    batch b{fprnn::tensor<std::int32_t>({B, T}), fprnn::tensor<std::int32_t>({B, T})};
-    b.tokens.fill(-7);
-    b.targets.fill(-7);
-    sampler(b.tokens, b.targets, first);
-    return b;
-}
-
-std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
-    const index T = t.shape()[1];
-    return {t.begin() + b * T, t.begin() + (b + 1) * T};
 }
 
 std::string text_of(const std::vector<std::int32_t>& tokens) {

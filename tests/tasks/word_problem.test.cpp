@@ -1,3 +1,5 @@
+#include "rows.hpp"
+
 #include <fprnn/tasks/word_problem.hpp>
 
 #include <doctest/doctest.h>
@@ -18,6 +20,7 @@ using fprnn::word_problem;
 // A second description of the elements, shared with nothing in the header: permutations are enumerated, multiplied and
 // looked up as vectors.
 using permutation = std::vector<int>;
+using rows::row;
 
 permutation then(const permutation& first, const permutation& second) {
     permutation result;
@@ -121,21 +124,8 @@ bool is_abelian(const finite_group& group) {
     return true;
 }
 
-struct batch {
-    fprnn::tensor<std::int32_t> tokens, targets;
-};
-
-batch draw(const word_problem& problem, index sequences, index length, std::uint64_t first = 0) {
-    batch b{fprnn::tensor<std::int32_t>({sequences, length}), fprnn::tensor<std::int32_t>({sequences, length})};
-    b.tokens.fill(-1);
-    b.targets.fill(-1);
-    problem(b.tokens, b.targets, first);
-    return b;
-}
-
-std::vector<std::int32_t> row(const fprnn::tensor<std::int32_t>& t, index b) {
-    const index length = t.shape()[1];
-    return {t.begin() + b * length, t.begin() + (b + 1) * length};
+rows::batch draw(const word_problem& problem, index sequences, index length, std::uint64_t first = 0) {
+    return rows::draw(problem, sequences, length, first);
 }
 
 std::string accepted(const std::string& name) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace fprnn {
 
@@ -72,9 +73,10 @@ public:
     /// Rows so far, those of a table that was continued among them.
     index rows() const { return rows_; }
 
-    void row(std::initializer_list<cell> cells) {
+    void row(std::initializer_list<cell> cells) { row(std::vector<cell>(cells)); }
+    void row(const std::vector<cell>& cells) {
         std::string text;
-        for (const cell& c : cells) text += (&c == cells.begin() ? "" : ",") + c.text;
+        for (const cell& c : cells) text += (&c == cells.data() ? "" : ",") + c.text;
         line(text);
         ++rows_;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/tasks/copying.hpp>
 #include <fprnn/tasks/modular_arithmetic.hpp>
 #include <fprnn/tasks/text.hpp>
 #include <fprnn/tasks/word_problem.hpp>
@@ -33,6 +34,7 @@ struct task {
     std::string score_name = "accuracy on sequences";
     std::function<double(const evaluation&)> score = [](const evaluation& e) { return e.accuracy.sequence; };
     bool less_is_better = false;  ///< of scores
+    bool of_sequences = true;     ///< whether the score is the share of sequences that are right, all tokens of them
     /// The score of answers that are guessed, and its name; none: NaN.
     double guess = std::numeric_limits<double>::quiet_NaN();
     std::string guess_name = "guessing";
@@ -64,6 +66,28 @@ inline task as_task(const word_problem& data) {
     return t;
 }
 
+/// A length is that of the strings, in letters. The score is the share of letters that are right while the true ones are read.
+inline task as_task(const copying& data) {
+    task t;
+    t.name = data.name();
+    t.vocabulary = data.vocabulary();
+    t.classes = data.classes();
+    auto train = data, test = data;
+    train.part = split::train;
+    test.part = split::test;
+    t.train = train;
+    t.test = [test](index length) {
+        const copying_test strings = test.test(length);
+        return task::test_set{.data = strings, .tokens = strings.tokens()};
+    };
+    t.length_unit = "letters";
+    t.of_sequences = false;
+    t.score_name = "accuracy on letters";
+    t.score = [](const evaluation& e) { return e.accuracy.token; };
+    t.guess = 1.0 / static_cast<double>(data.letters);
+    return t;
+}
+
 /// A length is that of the longest rows, as modular_arithmetic counts them; the shortest of a test are of `least` or, where that is more, of the
 /// longest's length. The score is scaled: 0 for one answer in `modulus`, 1 for all; the guess is the one constant answer that is right most
 /// often, in rows of `least` to `most`.
@@ -86,6 +110,7 @@ inline task as_task(const modular_arithmetic& data, index least = 40, index most
         const auto rows = at(length);
         return task::test_set{.data = rows, .tokens = rows.tokens_needed()};
     };
+    t.of_sequences = false;
     t.score_name = "scaled accuracy";
     t.score = [m = data.modulus](const evaluation& e) { return scaled_accuracy(e.accuracy.token, m); };
     t.guess = scaled_accuracy(constant_answer_share(at(most), 4096).share, data.modulus);
@@ -104,6 +129,7 @@ inline task as_task(const text_files& text, seed s) {
         return task::test_set{.data = data, .tokens = length, .sequences = data.windows(length)};
     };
     t.length_unit = "bytes";
+    t.of_sequences = false;
     t.score_name = "bits per byte";
     t.score = [](const evaluation& e) { return bits_per_byte(e.loss); };
     t.less_is_better = true;

@@ -1,0 +1,127 @@
+#include "choices.hpp"
+#include "options.hpp"
+#include "readers.hpp"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace experiment {
+
+namespace {
+
+using block = architecture::block;
+using mixing = architecture::mixing;
+
+bool is_one_of(block kind, std::initializer_list<block> kinds) {
+    return std::find(kinds.begin(), kinds.end(), kind) != kinds.end();
+}
+
+/// Of these models with this mixer only some are compiled.
+void check_compiled(const options& o) {
+    const architecture& a = o.model;
+    const bool fp_mamba2 = a.kind == block::fp_mamba2;
+    if (!fp_mamba2 && !a.convolution) return;
+    const std::string who = a.convolution ? "--convolution" : "fp-mamba2";
+    if (a.mixer != mixing::householder && a.mixer != mixing::kronecker)
+        refuse("--mixer", "householder or kronecker with " + who, o.mixer_name);
+    if (a.mixer != mixing::householder) return;
+    if (a.reflections == 8 || (fp_mamba2 && a.reflections == 2))
+        refuse("--reflections", (fp_mamba2 ? "1 or 4 with " : "1, 2 or 4 with ") + who, std::to_string(a.reflections));
+    if (a.reflection_scale == 2) refuse("--reflection-scale", "1 with " + who, "2");
+}
+
+void check_mixer(const options& o) {
+    const fp::index D = o.model.size.d_inner;
+    switch (o.model.mixer) {
+        case mixing::householder:
+            if (o.model.reflections > D)
+                refuse("--reflections", "at most --d-inner = " + std::to_string(D),
+                       std::to_string(o.model.reflections));
+            return;
+        case mixing::dplr:
+            if (D < architecture::dplr_directions)
+                refuse("--mixer", "dplr with --d-inner of at least " + std::to_string(architecture::dplr_directions),
+                       std::to_string(D));
+            break;
+        case mixing::block_diagonal:
+            if (D % architecture::width_of_blocks != 0)
+                refuse("--mixer",
+                       "block-diagonal with --d-inner a multiple of " + std::to_string(architecture::width_of_blocks),
+                       std::to_string(D));
+            break;
+        case mixing::kronecker: break;
+    }
+    for (const char* option : {"--reflections", "--reflection-scale"})
+        if (o.given.contains(option)) refuse(option, "to stand with --mixer householder", "--mixer " + o.mixer_name);
+    if (o.machine.cuda) refuse("--mixer", "householder with --device cuda", o.mixer_name);
+}
+
+void check_model(const options& o) {
+    const architecture& a = o.model;
+    if (a.convolution && a.kind != block::fp_mamba)
+        refuse("--convolution", "to stand with --model fp-mamba, because other models have or have not got one",
+               "--model " + o.model_name);
+    if (has_mixer(a)) {
+        check_compiled(o);
+        check_mixer(o);
+    } else if (o.given.contains("--mixer")) {
+        refuse("--mixer", "to stand with --model fp-mamba, fp-mamba2 or fp-rnn", "--model " + o.model_name);
+    }
+    if (has_heads(a) && a.size.d_inner % a.size.heads != 0)
+        refuse("--heads", "a divisor of --d-inner = " + std::to_string(a.size.d_inner), std::to_string(a.size.heads));
+    if (!has_heads(a) && o.given.contains("--heads"))
+        refuse("--heads", "to stand with a model that has heads", "--model " + o.model_name);
+    if (o.machine.cuda &&
+        (a.convolution || !is_one_of(a.kind, {block::fp_mamba, block::fp_rnn, block::mamba, block::lstm})))
+        refuse("--device", "cpu, because this model is the CPU's", "cuda");
+    if (o.machine.tf32 && !o.machine.cuda) refuse("--tf32", "to stand with --device cuda", "--device cpu");
+}
+
+/// Rows that are made have room for the longest example.
+void check_rows(const options& o, fp::index needed) {
+    if (o.data.shortest > o.data.longest)
+        refuse("--shortest", "at most --longest = " + std::to_string(o.data.longest), std::to_string(o.data.shortest));
+    if (o.training.length < needed)
+        refuse("--length", "at least " + std::to_string(needed) + ", which --longest needs",
+               std::to_string(o.training.length));
+}
+
+void check_task(const options& o) {
+    using kind = data_options::kind;
+    struct use {
+        const char* option;
+        std::initializer_list<kind> tasks;
+        const char* expected;
+    };
+    for (const use& u :
+         {use{"--group", {kind::word_problem}, "word-problem"}, use{"--operators", {kind::arithmetic}, "arithmetic"},
+          use{"--shortest", {kind::arithmetic, kind::copy}, "arithmetic or copy"},
+          use{"--longest", {kind::arithmetic, kind::copy}, "arithmetic or copy"}, use{"--files", {kind::text}, "text"}})
+        if (o.given.contains(u.option) && std::find(u.tasks.begin(), u.tasks.end(), o.data.task) == u.tasks.end())
+            refuse(u.option, std::string("to stand with --task ") + u.expected, "--task " + o.task_name);
+    if (o.data.task == kind::arithmetic || o.data.task == kind::copy) check_rows(o, tokens_of_longest(o.data));
+    if (o.data.task != kind::word_problem && o.training.first_length != o.training.length)
+        refuse("--curriculum", "to stand with --task word-problem", "--task " + o.task_name);
+    if (o.training.first_length > o.training.length)
+        refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
+               std::to_string(o.training.first_length));
+    const fp::task task = make_task(o.data, o.seed_of_data());
+    if (o.model.kind == block::transformer) {
+        const fp::index most = std::max(o.training.length, task.test(o.test_lengths.back()).tokens);
+        if (most > o.model.size.context)
+            refuse("--context", "at least " + std::to_string(most) + ", the longest sequence",
+                   std::to_string(o.model.size.context));
+    }
+}
+
+}  // namespace
+
+void check_together(const options& o) {
+    check_model(o);
+    check_task(o);
+    if (o.training.batch > most_tokens / o.training.length)
+        refuse("--batch", "at most " + std::to_string(most_tokens) + " tokens a step, that is --batch times --length",
+               std::to_string(o.training.batch) + " times " + std::to_string(o.training.length));
+}
+
+}  // namespace experiment

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "data.hpp"
+#include "network.hpp"
+
+#include <utility>
+
+/// What can be chosen by name.
+namespace experiment {
+
+inline constexpr std::pair<const char*, data_options::kind> tasks[] = {
+    {"word-problem", data_options::kind::word_problem},
+    {"copy", data_options::kind::copy},
+    {"arithmetic", data_options::kind::arithmetic},
+    {"text", data_options::kind::text}};
+inline constexpr std::pair<const char*, bool> operators[] = {{"+-", false}, {"+-*", true}};
+inline constexpr std::pair<const char*, architecture::block> models[] = {
+    {"fp-mamba", architecture::block::fp_mamba},
+    {"fp-mamba2", architecture::block::fp_mamba2},
+    {"fp-rnn", architecture::block::fp_rnn},
+    {"mamba", architecture::block::mamba},
+    {"published-mamba", architecture::block::published_mamba},
+    {"mamba2", architecture::block::mamba2},
+    {"delta-product", architecture::block::delta_product},
+    {"gated-deltanet", architecture::block::gated_deltanet},
+    {"lstm", architecture::block::lstm},
+    {"transformer", architecture::block::transformer}};
+inline constexpr std::pair<const char*, architecture::mixing> mixers[] = {
+    {"householder", architecture::mixing::householder},
+    {"dplr", architecture::mixing::dplr},
+    {"kronecker", architecture::mixing::kronecker},
+    {"block-diagonal", architecture::mixing::block_diagonal}};
+inline constexpr std::pair<const char*, int> reflections[] = {{"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}};
+inline constexpr std::pair<const char*, int> scales[] = {{"1", 1}, {"2", 2}};
+inline constexpr std::pair<const char*, bool> adjoints[] = {{"one-step", true}, {"implicit", false}};
+
+inline bool has_mixer(const architecture& a) {
+    return a.kind == architecture::block::fp_mamba || a.kind == architecture::block::fp_mamba2 ||
+           a.kind == architecture::block::fp_rnn;
+}
+inline bool has_heads(const architecture& a) {
+    return a.kind == architecture::block::fp_mamba2 || a.kind == architecture::block::mamba2 ||
+           a.kind == architecture::block::delta_product || a.kind == architecture::block::gated_deltanet ||
+           a.kind == architecture::block::transformer;
+}
+
+}  // namespace experiment

@@ -1,0 +1,181 @@
+#include "configuration.hpp"
+
+#include "choices.hpp"
+#include "exhibits.hpp"
+#include "readers.hpp"
+
+#include <fprnn/io/read_file.hpp>
+#include <fprnn/version.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <string_view>
+
+namespace experiment {
+
+#define FPRNN_TEXT_OF(x) #x
+#define FPRNN_TEXT(x) FPRNN_TEXT_OF(x)
+const char* const version =
+    FPRNN_TEXT(FPRNN_VERSION_MAJOR) "." FPRNN_TEXT(FPRNN_VERSION_MINOR) "." FPRNN_TEXT(FPRNN_VERSION_PATCH);
+
+using json = nlohmann::ordered_json;
+
+json to_json(const options& o) {
+    const auto& t = o.training;
+    json j;
+    j["version"] = version;
+    j["task"] = o.task_name;
+    switch (o.data.task) {
+        case data_options::kind::word_problem: j["group"] = o.data.group; break;
+        case data_options::kind::arithmetic:
+            j["operators"] = name_in(operators, o.data.multiplies);
+            j["shortest"] = o.data.shortest;
+            j["longest"] = o.data.longest;
+            break;
+        case data_options::kind::copy:
+            j["shortest"] = o.data.shortest;
+            j["longest"] = o.data.longest;
+            break;
+        case data_options::kind::text: j["files"] = o.data.files; break;
+    }
+    j["model"] = o.model_name;
+    j["layers"] = o.model.size.layers;
+    j["d_model"] = o.model.size.d_model;
+    j["d_inner"] = o.model.size.d_inner;
+    j["d_state"] = o.model.size.d_state;
+    if (has_heads(o.model)) j["heads"] = o.model.size.heads;
+    if (o.model.kind == architecture::block::transformer) j["context"] = o.model.size.context;
+    if (o.model.kind == architecture::block::fp_mamba) j["convolution"] = o.model.convolution;
+    if (has_mixer(o.model)) {
+        j["mixer"] = o.mixer_name;
+        if (o.model.mixer == architecture::mixing::householder) {
+            j["reflections"] = o.model.reflections;
+            j["reflection_scale"] = o.model.reflection_scale;
+        }
+    }
+    j["length"] = t.length;
+    j["curriculum"] = t.first_length;
+    j["batch"] = t.batch;
+    j["steps"] = t.steps;
+    j["time_limit"] = std::isfinite(t.time_limit) ? json(t.time_limit) : nullptr;
+    j["learning_rate"] = t.optimiser.learning_rate;
+    j["beta1"] = t.optimiser.beta1;
+    j["beta2"] = t.optimiser.beta2;
+    j["weight_decay"] = t.optimiser.weight_decay;
+    j["warmup_steps"] = t.warmup();
+    j["decay"] = "cosine";
+    j["max_norm"] = t.max_norm;
+    if (o.schedule.length == fp::whole_sequence)
+        j["schedule"] = "parallel";
+    else if (o.schedule.length == 1)
+        j["schedule"] = "sequential";
+    else
+        j["schedule"] = o.schedule.length;
+    j["tolerance"] = o.schedule.tolerance;
+    j["ell_max"] = o.schedule.ell_max;
+    j["adjoint"] = o.one_step ? "one-step" : "implicit";
+    j["test_lengths"] = o.test_lengths;
+    if (o.test_ell_max) j["test_ell_max"] = *o.test_ell_max;
+    j["test_sequences"] = o.test_sequences;
+    j["seed"] = o.seed;
+    j["threads"] = o.machine.threads;
+    if (o.machine.cuda) {
+        j["device"] = "cuda";
+        j["gpu"] = o.machine.gpu;
+        j["tf32"] = o.machine.tf32;
+    }
+    j["out"] = o.out.string();
+    j["checkpoint_every"] = o.checkpoint_every;
+    j["validate_every"] = o.validate_every;
+    return j;
+}
+
+json training_configuration(const options& o) {
+    json j = to_json(o);
+    for (const char* other : {"version", "test_lengths", "test_ell_max", "test_sequences", "threads", "gpu", "out",
+                              "checkpoint_every", "validate_every"})
+        j.erase(other);
+    return j;
+}
+
+json given_json(const options& o) {
+    json j = json::object();
+    if (o.shown && o.shown->of == exhibit::kind::comparison) j["compare"] = true;
+    if (o.paper_size) j["paper_size"] = true;
+    for (const auto& [option, text] : o.given) {
+        if (option == "--out" || option == "--config") continue;
+        std::string key = option.substr(2);
+        std::replace(key.begin(), key.end(), '-', '_');
+        j[key] = text;
+    }
+    if (o.model.convolution) j["convolution"] = true;
+    if (o.machine.tf32) j["tf32"] = true;
+    return j;
+}
+
+namespace {
+
+/// What the program writes beside the options, and where: nobody asks for these.
+constexpr std::string_view no_options[] = {"version", "job", "out", "gpu"};
+constexpr std::string_view constants[] = {"beta1", "beta2", "warmup_steps", "decay", "max_norm"};
+
+template <std::size_t N>
+bool among(const std::string_view (&names)[N], std::string_view name) {
+    return std::find(names, names + N, name) != names + N;
+}
+
+json read_json(const std::string& path) {
+    const auto object = [&](const std::string& got) { refuse("--config", "a file with an object of JSON", got); };
+    constexpr std::uintmax_t most_bytes = 1 << 20;
+    std::string text;
+    try {
+        text = fp::read_file(path, most_bytes);
+    } catch (const std::runtime_error& e) {
+        throw fp::argument_error(std::string("--config: ") + e.what());
+    }
+    json j = json::parse(text, nullptr, false);
+    if (!j.is_object()) object(path);
+    return j;
+}
+
+/// As it is typed behind the option.
+std::string typed(const std::string& option, const json& value) {
+    if (value.is_string()) return value.get<std::string>();
+    if (value.is_number() || value.is_boolean()) return value.dump();
+    if (!value.is_array()) refuse("--config", "a text, a number, true, false or a list for " + option, value.dump());
+    std::string list;
+    for (const json& one : value) list += (list.empty() ? "" : ",") + typed(option, one);
+    return list;
+}
+
+}  // namespace
+
+std::vector<std::string> arguments_of_file(const std::string& path,
+                                           const std::function<bool(const std::string&)>& knows) {
+    const json j = read_json(path);
+    std::vector<std::string> all;
+    for (const auto& [key, value] : j.items()) {
+        if (among(no_options, key) || among(constants, key) || value.is_null()) continue;
+        std::string option = "--" + key;
+        std::replace(option.begin(), option.end(), '_', '-');
+        if (!knows(option) || option == "--config" || option == "--resume")
+            refuse("--config", "only options of --help in " + path, key);
+        std::string text = typed(option, value);
+        if (key == "device" && j.contains("gpu") && text == "cuda") text += ":" + j["gpu"].dump();
+        all.push_back(option + "=" + text);
+    }
+    return all;
+}
+
+void require_configuration(const options& o) {
+    const auto given = o.given.find("--config");
+    if (given == o.given.end()) return;
+    const json j = read_json(given->second), of_program = to_json(o);
+    for (const std::string_view name : constants)
+        if (const std::string key(name); j.contains(key) && j[key] != of_program[key])
+            refuse("--config", key + " " + of_program[key].dump() + " in " + given->second + ", which is no option",
+                   j[key].dump());
+}
+
+}  // namespace experiment

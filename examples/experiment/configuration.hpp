@@ -1,0 +1,34 @@
+#pragma once
+
+#include "options.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace experiment {
+
+/// The program's, such as "0.1.0".
+extern const char* const version;
+
+/// All options of a single model, as they are written to config.json.
+nlohmann::ordered_json to_json(const options& o);
+
+/// Those that the trained parameters depend on: a run goes on only with equal ones. The others say what is done with the
+/// model, where, and on how many threads.
+nlohmann::ordered_json training_configuration(const options& o);
+
+/// Those that were given, as they are written to the job.json of an exhibit.
+nlohmann::ordered_json given_json(const options& o);
+
+/// What --config FILE stands for: "--steps=3000" for {"steps": 3000}. Keys that are no options but the program's own are
+/// left out. Errors: fprnn::argument_error for a file that is none, keys that knows() does not, and values that cannot be typed.
+std::vector<std::string> arguments_of_file(const std::string& path,
+                                           const std::function<bool(const std::string& option)>& knows);
+
+/// What the file of --config says that is no option has to be what the program does. Errors: fprnn::argument_error.
+void require_configuration(const options& o);
+
+}  // namespace experiment

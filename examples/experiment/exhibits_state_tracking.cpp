@@ -1,0 +1,300 @@
+#include "figures.hpp"
+#include "members.hpp"
+
+#include <algorithm>
+#include <array>
+
+/// The paper's exhibits on the word problem.
+namespace experiment {
+
+namespace {
+
+constexpr std::array blues{"#7fb2e5", "#3f7fbf", "#1b3f8b"};
+
+void use_steps(options& o, fp::index steps) { defaults{o}("--steps", o.training.steps, steps); }
+
+/// The authors' sizes, optimiser and data of A5 and S5 at T = 16; steps as many sequences as five epochs.
+void paper_state_tracking(options& o) {
+    const defaults use{o};
+    use("--d-model", o.model.size.d_model, 512);
+    use("--d-inner", o.model.size.d_inner, 1024);
+    use("--batch", o.training.batch, 512);
+    use("--steps", o.training.steps, 127000);
+    use("--curriculum", o.training.first_length, o.training.length);
+    use("--learning-rate", o.training.optimiser.learning_rate, 1e-4);
+    use("--weight-decay", o.training.optimiser.weight_decay, 0.01);
+    use("--schedule", o.schedule.length, fp::whole_sequence);
+    use("--tolerance", o.schedule.tolerance, 0.1);
+    use("--adjoint", o.one_step, true);
+    use("--seeds", o.seeds, 3);
+}
+
+// --compare: all models have the same time. A step of FP-Mamba takes 16 ms of one core, one of the baselines 7 ms.
+// Two cores need less than the limit, so that a seed has equal bits in every run; where it comes first, it is the same for all.
+constexpr double compare_seconds = 120;
+constexpr fp::index compare_steps = 8000, baseline_steps = 18000;
+
+void fill_in_comparison(options& o) {
+    const defaults use{o};
+    use("--steps", o.training.steps, compare_steps);
+    use("--time-limit", o.training.time_limit, compare_seconds);
+    use("--test-lengths", o.test_lengths, lengths_of("4,8,12,16,24,32,48,64,96,128,192,256,384,512"));
+}
+std::vector<member> compared(const options& o) {
+    members m(o);
+    m.add("fp_mamba", "FP-Mamba", fp_blue);
+    for (const auto& [name, label, colour] :
+         {std::array{"mamba", "Mamba", diagonal_orange}, std::array{"lstm", "LSTM", lstm_green}})
+        use_steps(m.add_baseline(name, label, colour, o.model.size.layers), baseline_steps);
+    return std::move(m).all();
+}
+void show_comparison(const trained& t) {
+    auto models = by_member(t);
+    std::reverse(models.begin(), models.end());  // what is drawn later lies above
+    // Where a model is as good as the LSTM, which is what can be reached, both are seen.
+    for (drawn& m : models) m.width = m.label == "LSTM" ? 8 : m.width;
+    draw(accuracy_picture(t.o, models), t.o, "accuracy");
+    draw(training_picture(t.o, models), t.o, "training");
+}
+
+/// Lengths of which all but the longest are beginnings of its sequences.
+void test_beginnings(options& o, const char* range) {
+    const defaults use{o};
+    use("--test-lengths", o.test_lengths, lengths_of(range));
+    use("--test-sequences", o.test_sequences, 512);
+}
+
+/// Iterations are bounded in training alone.
+void bound_training(options& o, int ell_max) {
+    o.test_ell_max = o.test_ell_max.value_or(o.schedule.ell_max);
+    o.schedule.ell_max = ell_max;
+}
+
+void fill_in_bounded(options& o) {
+    test_beginnings(o, "2-50");
+    const defaults use{o};
+    use("--steps", o.training.steps, 6000);
+    use("--schedule", o.schedule.length, fp::whole_sequence);
+    use("--adjoint", o.one_step, true);
+}
+void add_bounded(members& m) {
+    constexpr std::pair<int, const char*> bounds[] = {{2, "#7fbf7b"}, {4, "#35978f"}, {8, "#4a90c2"}, {16, "#1b3f8b"}};
+    for (const auto& [ell_max, colour] : bounds)
+        bound_training(m.add("ell_max_" + std::to_string(ell_max), "ℓ_{max} = " + std::to_string(ell_max), colour),
+                       ell_max);
+}
+std::vector<member> interpolated(const options& o) {
+    members m(o);
+    add_bounded(m);
+    m.add_baseline("lstm", "LSTM", lstm_green, 1);
+    m.add_baseline("transformer", "Transformer", transformer_grey, 2);
+    auto all = std::move(m).all();
+    for (member& one : all) one.settings.tests_prefixes = true;
+    return all;
+}
+void show_interpolation(const trained& t) {
+    const auto models = by_member(t);
+    draw(score_figure(t.o, models, "FP-Mamba on " + t.o.data.group + ", trained with at most ℓ_{max} iterations"), t.o,
+         "interpolation");
+    draw(training_picture(t.o, models), t.o, "training");
+}
+
+void fill_in_lmax_lstar(options& o) {
+    fill_in_bounded(o);
+    defaults{o}("--reflections", o.model.reflections, 1);
+    defaults{o}("--test-lengths", o.test_lengths, lengths_of("2,4,8,12,16,20,24,28,32,36,40,44,48"));
+}
+std::vector<member> bounded(const options& o) {
+    members m(o);
+    add_bounded(m);
+    return std::move(m).all();
+}
+void show_lmax_lstar(const trained& t) {
+    const auto models = by_member(t);
+    draw(fp::picture("FP-Mamba on " + t.o.data.group + ", trained with at most ℓ_{max} iterations",
+                     {score_figure(t.o, models, "Accuracy"), iterations_figure(t.o, models)}),
+         t.o, "interpolation-lmax-lstar");
+}
+
+void fill_in_params(options& o) {
+    const defaults use{o};
+    use("--test-lengths", o.test_lengths, {o.training.length});
+    use("--steps", o.training.steps, 6000);
+}
+/// FP-Mamba with 1, 2 and 4 reflections, and baselines of growing depth.
+std::vector<member> of_many_sizes(const options& o) {
+    members m(o);
+    for (int i = 0; i < 3; ++i) {
+        const int r = 1 << i;
+        m.add_fp_mamba("fp_mamba_h" + std::to_string(r), "FP-Mamba-H", fp_blue, "householder", r);
+    }
+    for (const auto& [name, label, colour] :
+         {std::array{"mamba", "Mamba", diagonal_orange}, std::array{"mamba2", "Mamba-2", "#e5b25d"},
+          std::array{"gated-deltanet", "Gated DeltaNet", delta_red}})
+        for (const int layers : {1, 2, 4}) {
+            options& baseline = m.add_baseline(name, label, colour, layers);
+            baseline.out += "_" + std::to_string(layers);
+        }
+    return std::move(m).all();
+}
+void show_params(const trained& t) {
+    draw(parameters_figure(t, title_of(t.o.data) + " at T = " + std::to_string(t.o.training.length)), t.o, "params");
+}
+
+void fill_in_a5_s5(options& o) {
+    test_beginnings(o, "2-50");
+    defaults{o}("--steps", o.training.steps, 12000);
+}
+std::vector<member> of_both_groups(const options& o) {
+    members m(o);
+    for (const std::string group : {"A5", "S5"}) {
+        members of_group(o);
+        of_group.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
+        for (const int i : {0, 1, 2}) {
+            const std::string r = std::to_string(1 << i);
+            of_group.add_fp_mamba("h" + r, "FP-Mamba-H, r = " + r, blues[static_cast<std::size_t>(i)], "householder",
+                                  1 << i);
+        }
+        of_group.add_fp_mamba("dplr", "FP-Mamba-DPLR, r = 4", "#35978f", "dplr");
+        of_group.add_baseline("mamba", "Mamba", diagonal_orange, 2);
+        of_group.add_baseline("mamba2", "Mamba-2", "#e5b25d", 2);
+        of_group.add_baseline("gated-deltanet", "Gated DeltaNet", delta_red, 2);
+        of_group.add_baseline("delta-product", "DeltaProduct, n_h = 4", "#e08a84", 2);
+        of_group.add_baseline("lstm", "LSTM", lstm_green, 1);
+        for (member& one : std::move(of_group).all()) {
+            one.settings.data.group = group;
+            one.settings.tests_prefixes = true;
+            one.settings.out = o.out / group / one.settings.out.filename();
+            m.add(std::move(one));
+        }
+    }
+    return std::move(m).all();
+}
+void show_a5_s5(const trained& t) {
+    std::vector<fp::figure> figures;
+    for (const std::string group : {"A5", "S5"}) {
+        const auto models = by_member(t, [&](const member& m) { return m.settings.data.group == group; });
+        if (!models.empty()) figures.push_back(score_figure(t.o, models, group));
+    }
+    if (!figures.empty())
+        draw(fp::picture("Trained on sequences of " + std::to_string(t.o.training.length) + " elements", figures), t.o,
+             "fp-mamba-a5-s5");
+}
+
+void fill_in_two_solutions(options& o) {
+    const defaults use{o};
+    use("--test-lengths", o.test_lengths, lengths_of("4,8,16,32,64,128"));
+    use("--test-sequences", o.test_sequences, 128);
+    use("--tolerance", o.schedule.tolerance, 1e-5);
+}
+std::vector<member> of_four_mixers(const options& o) {
+    members m(o);
+    m.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
+    for (const int i : {0, 1, 2}) {
+        const std::string r = std::to_string(1 << i);
+        m.add_fp_mamba("h" + r, "FP-Mamba-H, r = " + r, blues[static_cast<std::size_t>(i)], "householder", 1 << i);
+    }
+    return std::move(m).all();
+}
+void show_two_solutions(const trained& t) {
+    const auto models = by_member(t);
+    draw(fp::picture(title_of(t.o.data) + ": fixed points found token by token and all at once",
+                     two_solutions_figures(t.o, models)),
+         t.o, "seq-vs-parallel");
+}
+
+void fill_in_length_128(options& o) {
+    const defaults use{o};
+    use("--length", o.training.length, 128);
+    use("--batch", o.training.batch, 32);
+    use("--steps", o.training.steps, 6000);
+    use("--test-lengths", o.test_lengths, lengths_of("2,4,8,16,32,64,96,128,192,256,384,512"));
+    use("--test-sequences", o.test_sequences, 256);
+}
+std::vector<member> of_three_models(const options& o) {
+    members m(o);
+    m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", blues[0], "householder", 1);
+    m.add_fp_mamba("h4", "FP-Mamba-H, r = 4", blues[2], "householder", 4);
+    m.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
+    for (const auto& [mixer, label, colour, reflections] :
+         {std::tuple("householder", "FP-Mamba2-H, r = 1", "#7fbf7b", 1),
+          {"householder", "FP-Mamba2-H, r = 4", "#35978f", 4},
+          {"kronecker", "FP-Mamba2-K", "#1b6e5a", 1}}) {
+        options& one =
+            m.add_fp_mamba(std::string(mixer) + "_2_" + std::to_string(reflections), label, colour, mixer, reflections);
+        use_model(one, "fp-mamba2");
+    }
+    m.add_baseline("delta-product", "DeltaProduct, n_h = 4", delta_red, 1);
+    return std::move(m).all();
+}
+void show_length_128(const trained& t) {
+    draw(score_figure(t.o, by_member(t),
+                      title_of(t.o.data) + ", trained on sequences of " + std::to_string(t.o.training.length)),
+         t.o, "seqlen128");
+}
+
+}  // namespace
+
+extern const exhibit comparison{exhibit::kind::comparison,
+                                "compare",
+                                "",
+                                "FP-Mamba beside Mamba and LSTM, the same time for each",
+                                "6 minutes of training",
+                                fill_in_comparison,
+                                nullptr,
+                                compared,
+                                show_comparison};
+extern const exhibit interpolation{
+    exhibit::kind::figure,
+    "interpolation",
+    "fig. interpolation",
+    "accuracy against length, of FP-Mamba trained with at most 2, 4, 8 and 16 iterations, of LSTM and Transformer",
+    "",
+    fill_in_bounded,
+    paper_state_tracking,
+    interpolated,
+    show_interpolation};
+extern const exhibit iterations_in_training{
+    exhibit::kind::figure,
+    "interpolation-lmax-lstar",
+    "fig. interpolation-lmax-lstar",
+    "accuracy and iterations against length, of FP-Mamba-H (r = 1) trained with at most 2, 4, 8 and 16",
+    "",
+    fill_in_lmax_lstar,
+    paper_state_tracking,
+    bounded,
+    show_lmax_lstar};
+extern const exhibit parameters_of_a5{
+    exhibit::kind::figure, "params",      "fig. params (a)", "accuracy on A5 against parameters", "", fill_in_params,
+    paper_state_tracking,  of_many_sizes, show_params};
+extern const exhibit a5_and_s5{exhibit::kind::figure,
+                               "fp-mamba-a5-s5",
+                               "fig. fp-mamba-a5-s5",
+                               "accuracy on A5 and on S5 against length, of FP-Mamba's mixers and the baselines",
+                               "",
+                               fill_in_a5_s5,
+                               paper_state_tracking,
+                               of_both_groups,
+                               show_a5_s5};
+extern const exhibit two_solutions{
+    exhibit::kind::figure,
+    "seq-vs-parallel",
+    "fig. seq-vs-parallel",
+    "how far the fixed points found token by token and all at once are apart, and in how many tokens they are others",
+    "",
+    fill_in_two_solutions,
+    paper_state_tracking,
+    of_four_mixers,
+    show_two_solutions};
+extern const exhibit length_128{
+    exhibit::kind::figure,
+    "seqlen128",
+    "fig. seqlen128",
+    "accuracy against length, of FP-Mamba, FP-Mamba2 and DeltaProduct trained at 128 tokens",
+    "",
+    fill_in_length_128,
+    paper_state_tracking,
+    of_three_models,
+    show_length_128};
+
+}  // namespace experiment

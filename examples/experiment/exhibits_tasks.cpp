@@ -1,0 +1,247 @@
+#include "figures.hpp"
+#include "members.hpp"
+
+#include <fprnn/io/files.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+
+/// The paper's exhibits on copying, arithmetic and text.
+namespace experiment {
+
+namespace {
+
+void fill_in_copying(options& o) {
+    use_task(o, "copy");
+    const defaults use{o};
+    use("--steps", o.training.steps, 8000);
+    use("--test-sequences", o.test_sequences, 512);
+}
+/// The authors' sizes and optimiser; the context is the paper's.
+void paper_copying(options& o) {
+    const defaults use{o};
+    use("--shortest", o.data.shortest, 5);
+    use("--longest", o.data.longest, 50);
+    use("--length", o.training.length, 255);
+    use("--batch", o.training.batch, 128);
+    use("--test-lengths", o.test_lengths, lengths_of("5,10,20,30,40,50,60,70,80,90,99,100"));
+    use("--d-model", o.model.size.d_model, 1024);
+    use("--d-inner", o.model.size.d_inner, 2048);
+    use("--d-state", o.model.size.d_state, 32);
+    use("--steps", o.training.steps, 10000);
+    use("--learning-rate", o.training.optimiser.learning_rate, 1e-5);
+    use("--seeds", o.seeds, 3);
+}
+std::vector<member> of_copying(const options& o) {
+    members m(o);
+    m.add_fp_mamba("fp_mamba_h4", "FP-Mamba-H, r = 4", fp_blue, "householder", 4).model.convolution = true;
+    m.add_baseline("published-mamba", "Mamba", diagonal_orange, 2);
+    m.add_baseline("mamba2", "Mamba-2", "#e5b25d", 2);
+    m.add_baseline("gated-deltanet", "Gated DeltaNet", delta_red, 2);
+    return std::move(m).all();
+}
+void show_copying(const trained& t) {
+    const auto models = by_member(t);
+    std::vector<fp::figure> figures{score_figure(t.o, models, "Accuracy")};
+    if (fp::figure iterations = iterations_figure(t.o, models); !iterations.curves.empty())
+        figures.push_back(std::move(iterations));
+    draw(fp::picture("Copying, trained on " + std::to_string(t.o.data.shortest) + " to " +
+                         std::to_string(t.o.data.longest) + " letters",
+                     figures),
+         t.o, "copying");
+}
+
+void fill_in_copying_params(options& o) {
+    fill_in_copying(o);
+    defaults{o}("--test-lengths", o.test_lengths, {2 * o.data.longest});
+}
+std::vector<member> of_copying_sizes(const options& o) {
+    members m(o);
+    for (const int r : {1, 2, 4})
+        m.add_fp_mamba("fp_mamba_h" + std::to_string(r), "FP-Mamba-H", fp_blue, "householder", r).model.convolution =
+            true;
+    for (const auto& [name, label, colour] :
+         {std::array{"published-mamba", "Mamba", diagonal_orange}, std::array{"mamba2", "Mamba-2", "#e5b25d"},
+          std::array{"gated-deltanet", "Gated DeltaNet", delta_red}})
+        for (const int layers : {1, 2, 4}) {
+            options& baseline = m.add_baseline(name, label, colour, layers);
+            baseline.out += "_" + std::to_string(layers);
+        }
+    return std::move(m).all();
+}
+void show_copying_params(const trained& t) {
+    draw(parameters_figure(t, "Copying " + std::to_string(t.o.test_lengths.back()) + " letters"), t.o,
+         "params-copying");
+}
+
+void fill_in_arithmetic(options& o) {
+    use_task(o, "arithmetic");
+    const defaults use{o};
+    use("--test-lengths", o.test_lengths, lengths_of("40,256"));
+    use("--layers", o.model.size.layers, 2);
+    use("--steps", o.training.steps, 6000);
+    use("--test-sequences", o.test_sequences, 2048);
+}
+void paper_arithmetic(options& o) {
+    const defaults use{o};
+    use("--batch", o.training.batch, 256);
+    use("--d-model", o.model.size.d_model, 128);
+    use("--d-inner", o.model.size.d_inner, 256);
+    use("--steps", o.training.steps, 100000);
+    use("--learning-rate", o.training.optimiser.learning_rate, 1e-3);
+}
+std::vector<member> of_arithmetic(const options& o) {
+    members m(o);
+    for (const bool multiplies : {false, true}) {
+        members of_set(o);
+        of_set.add_fp_mamba("fp_mamba_h4", "FP-Mamba-H, r = 4", fp_blue, "householder", 4).model.convolution = true;
+        of_set.add_baseline("published-mamba", "Mamba", diagonal_orange, o.model.size.layers);
+        of_set.add_baseline("gated-deltanet", "Gated DeltaNet", delta_red, o.model.size.layers);
+        for (member& one : std::move(of_set).all()) {
+            one.label += multiplies ? " (+ - *)" : " (+ -)";
+            one.settings.data.multiplies = multiplies;
+            one.settings.out =
+                o.out / (multiplies ? "with_products" : "without_products") / one.settings.out.filename();
+            m.add(std::move(one));
+        }
+    }
+    return std::move(m).all();
+}
+void show_scores(const trained& t) {
+    const std::string table = score_table(t);
+    const auto path = t.o.out / (std::string(t.o.shown->name) + ".md");
+    fp::write_file(path, table);
+    std::printf("\n%s\n%s\n", table.c_str(), path.c_str());
+}
+
+void fill_in_caps(options& o) {
+    fill_in_arithmetic(o);
+    const defaults use{o};
+    use("--test-lengths", o.test_lengths, lengths_of("256"));
+    use("--test-sequences", o.test_sequences, 512);
+}
+std::vector<member> of_caps(const options& o) {
+    members m(o);
+    m.add_fp_mamba("fp_mamba_h4", "FP-Mamba-H, r = 4", fp_blue, "householder", 4).model.convolution = true;
+    return std::move(m).all();
+}
+void show_caps(const trained& t) {
+    draw(capped_figure(t, lengths_of("2,4,8,16,32,64,128,256,512")), t.o, "mod-arith-max-iters");
+}
+
+/// The sources of Python's manual, of Debian's package python3.11-doc.
+constexpr const char* default_files = "/usr/share/doc/python3.11/html/_sources";
+
+void fill_in_language(options& o) {
+    if (!o.given.contains("--files")) {
+        if (!std::filesystem::exists(default_files))
+            throw fp::argument_error(
+                std::string("--files: expected a file or a folder of text, or Debian's package "
+                            "python3.11-doc, got nothing"));
+        o.data.files = default_files;
+        o.given["--files"] = default_files;
+    }
+    use_task(o, "text");
+    const defaults use{o};
+    use("--steps", o.training.steps, 3000);
+    use("--validate-every", o.validate_every, std::max<fp::index>(1, o.training.steps / 20));
+    if (o.validate_every == 0)
+        throw fp::argument_error("--validate-every: expected at least 1, which is what is drawn, got '0'");
+    use("--test-sequences", o.test_sequences, 256);
+    use("--test-lengths", o.test_lengths, {o.training.length});
+}
+std::vector<member> of_language(const options& o) {
+    members m(o);
+    m.add_baseline("published-mamba", "Mamba", diagonal_orange, 2);
+    m.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
+    m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", "#7fb2e5", "householder", 1);
+    m.add_fp_mamba("h2", "FP-Mamba-H, r = 2", "#1b3f8b", "householder", 2);
+    auto all = std::move(m).all();
+    for (member& one : all) {
+        one.settings.model.size.layers = 2;
+        one.settings.model.convolution = one.settings.model.kind == architecture::block::fp_mamba;
+    }
+    return all;
+}
+void show_language(const trained& t) {
+    draw(fp::picture("Bits per byte of text that was held back", validation_figures(t)), t.o, "lm-learning-curve");
+}
+
+void fill_in_language_iterations(options& o) {
+    const defaults use{o};
+    use("--layers", o.model.size.layers, 4);
+    use("--schedule", o.schedule.length, fp::whole_sequence);
+    use("--tolerance", o.schedule.tolerance, 1e-2);
+    use("--adjoint", o.one_step, true);
+    use("--steps", o.training.steps, 2000);
+    fill_in_language(o);
+}
+std::vector<member> of_language_iterations(const options& o) {
+    members m(o);
+    m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", fp_blue, "householder", 1).model.convolution = true;
+    return std::move(m).all();
+}
+void show_language_iterations(const trained& t) { draw(layers_figure(t), t.o, "fp-iters-lm"); }
+
+}  // namespace
+
+extern const exhibit copying{
+    exhibit::kind::figure,
+    "copying",
+    "fig. copying",
+    "accuracy of copied strings against their length, FP-Mamba-H beside Mamba, Mamba-2 and Gated DeltaNet",
+    "",
+    fill_in_copying,
+    paper_copying,
+    of_copying,
+    show_copying};
+extern const exhibit parameters_of_copying{exhibit::kind::figure,
+                                           "params-copying",
+                                           "fig. params (b)",
+                                           "accuracy of copied strings of twice the length against parameters",
+                                           "",
+                                           fill_in_copying_params,
+                                           paper_copying,
+                                           of_copying_sizes,
+                                           show_copying_params};
+extern const exhibit arithmetic{
+    exhibit::kind::table,
+    "mod-arithm",
+    "tab. mod-arithm",
+    "scaled accuracy of modular arithmetic with and without products, beside one answer for all",
+    "",
+    fill_in_arithmetic,
+    paper_arithmetic,
+    of_arithmetic,
+    show_scores};
+extern const exhibit capped_iterations{exhibit::kind::figure,
+                                       "mod-arith-max-iters",
+                                       "fig. mod-arith-max-iters",
+                                       "scaled accuracy of modular arithmetic against the most iterations in tests",
+                                       "",
+                                       fill_in_caps,
+                                       paper_arithmetic,
+                                       of_caps,
+                                       show_caps};
+extern const exhibit language{exhibit::kind::figure,
+                              "lm-learning-curve",
+                              "fig. lm-learning-curve",
+                              "bits per byte against steps and against time, FP-Mamba beside Mamba",
+                              "",
+                              fill_in_language,
+                              nullptr,
+                              of_language,
+                              show_language};
+extern const exhibit language_iterations{exhibit::kind::figure,
+                                         "fp-iters-lm",
+                                         "fig. fp-iters-lm",
+                                         "iterations of each layer while a language model is trained",
+                                         "",
+                                         fill_in_language_iterations,
+                                         nullptr,
+                                         of_language_iterations,
+                                         show_language_iterations};
+
+}  // namespace experiment
