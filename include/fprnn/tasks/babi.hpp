@@ -42,6 +42,16 @@ inline constexpr std::uint64_t babi_longest_file = std::uint64_t{1} << 28;  ///<
 
 namespace detail {
 
+/// Visits what stands between spaces.
+template <class Visit>
+void for_each_word(std::string_view text, Visit&& visit) {
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        if (!word.empty()) visit(word);
+        text.remove_prefix(std::min(word.size() + 1, text.size()));
+    }
+}
+
 /// Reads a bAbI file line by line and knows where it is.
 class babi_reader {
 public:
@@ -122,7 +132,7 @@ private:
     }
 
     void append_words(std::string_view text, std::string& line) const {
-        for_each_field(text, [&](std::string_view word) {
+        for_each_word(text, [&](std::string_view word) {
             if (!line.empty()) line += ' ';
             append_word(word, "words of letters, digits, ' , and -", line);
         });
@@ -140,21 +150,12 @@ private:
     // There may be none: nothing supports "nothing".
     void check_supports(std::string_view supports) const {
         const std::size_t question = stories_.back().lines.size();
-        for_each_field(supports, [&](std::string_view field) {
+        for_each_word(supports, [&](std::string_view field) {
             std::size_t id = 0;
             for (const char c : field.substr(0, 9))
                 id = c >= '0' && c <= '9' ? 10 * id + static_cast<std::size_t>(c - '0') : question;
             expect_text(id >= 1 && id < question && field == std::to_string(id), "the id of an earlier line", field);
         });
-    }
-
-    template <class Visit>
-    static void for_each_field(std::string_view text, Visit&& visit) {
-        while (!text.empty()) {
-            const std::string_view field = text.substr(0, text.find(' '));
-            if (!field.empty()) visit(field);
-            text.remove_prefix(std::min(field.size() + 1, text.size()));
-        }
     }
 
     std::string_view rest_;
