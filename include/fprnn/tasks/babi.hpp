@@ -55,7 +55,7 @@ void for_each_word(std::string_view text, Visit&& visit) {
 /// Reads a bAbI file line by line and knows where it is.
 class babi_reader {
 public:
-    babi_reader(std::string_view bytes, const std::string& file, index task) : rest_(bytes), file_(file), task_(task) {}
+    babi_reader(std::string_view bytes, const std::string& name, index task) : rest_(bytes), file_(name), task_(task) {}
 
     std::vector<babi_story> read() {
         require(!rest_.empty(), "parse_babi", [&] { return file_ + ": expected stories, got an empty file"; });
