@@ -108,6 +108,7 @@ TEST_CASE("task: catbAbI is tested on every question of its part for tests once,
             const index T = data.longest_story(fprnn::split::test);
             const auto set = task.test(T);
             CHECK(set.tokens == T);
+            CHECK(set.sequences == data.test_rows(fprnn::split::test, {.whole_stories = whole_stories}).rows(T));
             tensor<std::int32_t> tokens({set.sequences, T}), targets({set.sequences, T});
             set.data(tokens.view(), targets.view(), 0);
             index asked = 0;
