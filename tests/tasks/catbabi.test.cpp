@@ -275,7 +275,7 @@ TEST_CASE("catbabi: with whole_stories rows are the same text, and what a row ha
             CHECK(text_of(data, whole.tokens) == text_of(data, cut.tokens));
             index asked = 0;
             for (index b = 0; b + 1 < B; ++b) {
-                // A story is whole where its <eos> is in the row, and the next <eos>, which may begin the next row.
+                // A story is whole where its <eos> is in the row and the next one, which may begin the next row.
                 index begin = 0;
                 while (begin < T && whole.tokens(b, begin) != 1) ++begin;
                 index end = T;
