@@ -69,6 +69,11 @@ void check_model(const options& o) {
     }
     if (has_heads(a) && a.size.d_inner % a.size.heads != 0)
         refuse("--heads", "a divisor of --d-inner = " + std::to_string(a.size.d_inner), std::to_string(a.size.heads));
+    if (a.kind == block::transformer && a.size.d_inner / a.size.heads % 2 != 0)
+        refuse(
+            "--heads",
+            "a number that gives each an even number of the channels of --d-inner = " + std::to_string(a.size.d_inner),
+            std::to_string(a.size.heads));
     if (!has_heads(a) && o.given.contains("--heads"))
         refuse("--heads", "to stand with a model that has heads", "--model " + o.model_name);
     if (o.machine.cuda &&
@@ -96,7 +101,8 @@ void check_task(const options& o) {
     for (const use& u :
          {use{"--group", {kind::word_problem}, "word-problem"}, use{"--operators", {kind::arithmetic}, "arithmetic"},
           use{"--shortest", {kind::arithmetic, kind::copy}, "arithmetic or copy"},
-          use{"--longest", {kind::arithmetic, kind::copy}, "arithmetic or copy"}, use{"--files", {kind::text}, "text"}})
+          use{"--longest", {kind::arithmetic, kind::copy}, "arithmetic or copy"},
+          use{"--files", {kind::text, kind::catbabi}, "text or catbabi"}})
         if (o.given.contains(u.option) && std::find(u.tasks.begin(), u.tasks.end(), o.data.task) == u.tasks.end())
             refuse(u.option, std::string("to stand with --task ") + u.expected, "--task " + o.task_name);
     if (o.data.task == kind::arithmetic || o.data.task == kind::copy) check_rows(o, tokens_of_longest(o.data));

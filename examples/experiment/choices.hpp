@@ -12,6 +12,7 @@ inline constexpr std::pair<const char*, data_options::kind> tasks[] = {
     {"word-problem", data_options::kind::word_problem},
     {"copy", data_options::kind::copy},
     {"arithmetic", data_options::kind::arithmetic},
+    {"catbabi", data_options::kind::catbabi},
     {"text", data_options::kind::text}};
 inline constexpr std::pair<const char*, bool> operators[] = {{"+-", false}, {"+-*", true}};
 inline constexpr std::pair<const char*, architecture::block> models[] = {

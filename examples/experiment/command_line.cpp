@@ -158,8 +158,10 @@ private:
             "3; copy: 5", into(o_.data.shortest, whole{1, 1 << 20}));
         add("--longest", "N", "examples in training, as for --shortest", "40; copy: 16",
             into(o_.data.longest, whole{1, 1 << 20}));
-        add("--files", "PATH", "of text: a file, or a folder of which a tenth of the files is held back for tests", "",
-            into(o_.data.files, as_folder));
+        add("--files", "PATH",
+            "of text: a file, or a folder of which a tenth of the files is held back for tests; of catbabi: the folder "
+            "en-valid-10k of the official data, without which stories are generated",
+            "", into(o_.data.files, as_folder));
     }
 
     void add_model() {

@@ -37,6 +37,9 @@ json to_json(const options& o) {
             j["shortest"] = o.data.shortest;
             j["longest"] = o.data.longest;
             break;
+        case data_options::kind::catbabi:
+            if (!o.data.files.empty()) j["files"] = o.data.files;
+            break;
         case data_options::kind::text: j["files"] = o.data.files; break;
     }
     j["model"] = o.model_name;

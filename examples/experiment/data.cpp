@@ -1,5 +1,7 @@
 #include "data.hpp"
 
+#include <fprnn/tasks/babi_world.hpp>
+
 namespace experiment {
 
 namespace {
@@ -11,6 +13,12 @@ auto of_option(const char* option, Make&& make) {
     } catch (const fp::argument_error& e) {
         throw fp::argument_error(std::string(option) + ": " + e.what());
     }
+}
+
+/// The official files, or as many questions of the nine tasks that are generated.
+fp::babi_stories stories_of(const data_options& o, fp::seed seed) {
+    if (!o.files.empty()) return of_option("--files", [&] { return fp::read_babi(o.files); });
+    return fp::babi_world{seed}.stories(1800, 200, 200);
 }
 }  // namespace
 
@@ -24,6 +32,7 @@ fp::task make_task(const data_options& o, fp::seed seed) {
         case data_options::kind::arithmetic:
             return as_task(fp::modular_arithmetic{
                 .multiplication = o.multiplies, .shortest = o.shortest, .longest = o.longest, .seed = seed});
+        case data_options::kind::catbabi: return as_task(fp::catbabi(stories_of(o, seed)), seed);
         case data_options::kind::text:
             return as_task(of_option("--files", [&] { return fp::text_files(o.files); }), seed);
     }
@@ -42,6 +51,7 @@ std::string title_of(const data_options& o) {
         case data_options::kind::copy: return "Copying";
         case data_options::kind::arithmetic:
             return std::string("Arithmetic modulo 5 with ") + (o.multiplies ? "+, -, *" : "+, -");
+        case data_options::kind::catbabi: return o.files.empty() ? "Questions about a generated world" : "catbAbI";
         case data_options::kind::text: return "Text";
     }
     return {};

@@ -10,13 +10,13 @@ namespace fp = fprnn;
 
 /// What names a task.
 struct data_options {
-    enum class kind { word_problem, copy, arithmetic, text };
+    enum class kind { word_problem, copy, arithmetic, catbabi, text };
 
     kind task = kind::word_problem;
     std::string group;                    ///< of the word problem
     bool multiplies = true;               ///< whether arithmetic has products
     fp::index shortest = 0, longest = 0;  ///< examples: of arithmetic in tokens, of copy in letters
-    std::string files;                    ///< of text
+    std::string files;                    ///< of text and catbabi, where none are stories of a generated world
 };
 
 /// Errors: fprnn::argument_error, which begins with the option that is wrong.

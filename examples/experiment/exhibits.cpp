@@ -5,13 +5,14 @@
 namespace experiment {
 
 extern const exhibit comparison, interpolation, parameters_of_a5, a5_and_s5, iterations_in_training, two_solutions,
-    length_128, copying, parameters_of_copying, arithmetic, capped_iterations, language, language_iterations;
+    length_128, copying, parameters_of_copying, arithmetic, capped_iterations, language, language_iterations,
+    catbabi_table;
 
 std::span<const exhibit* const> exhibits() {
     static constexpr const exhibit* all[] = {
         &comparison,        &interpolation, &parameters_of_a5,       &parameters_of_copying, &a5_and_s5,
         &copying,           &length_128,    &iterations_in_training, &two_solutions,         &arithmetic,
-        &capped_iterations, &language,      &language_iterations};
+        &capped_iterations, &language,      &language_iterations,    &catbabi_table};
     return all;
 }
 

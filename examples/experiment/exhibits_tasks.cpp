@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <tuple>
 
 /// The paper's exhibits on copying, arithmetic and text.
 namespace experiment {
@@ -185,8 +186,49 @@ std::vector<member> of_language_iterations(const options& o) {
 }
 void show_language_iterations(const trained& t) { draw(layers_figure(t), t.o, "fp-iters-lm"); }
 
+void fill_in_catbabi(options& o) {
+    use_task(o, "catbabi");
+    const defaults use{o};
+    use("--steps", o.training.steps, 3000);
+    use("--test-sequences", o.test_sequences, 1 << 24);
+}
+void paper_catbabi(options& o) {
+    const defaults use{o};
+    use("--batch", o.training.batch, 256);
+    use("--d-model", o.model.size.d_model, 512);
+    use("--d-inner", o.model.size.d_inner, 1024);
+    use("--steps", o.training.steps, 15000);
+    use("--learning-rate", o.training.optimiser.learning_rate, 5e-4);
+    use("--weight-decay", o.training.optimiser.weight_decay, 0);
+}
+std::vector<member> of_catbabi(const options& o) {
+    members m(o);
+    for (const int layers : {1, 2}) {
+        const std::string of_layers = "_" + std::to_string(layers), in_words = layers == 1 ? ", 1 layer" : ", 2 layers";
+        m.add_baseline("published-mamba", "Mamba" + in_words, diagonal_orange, layers).out += of_layers;
+        for (const auto& [folder, label, mixer, r] : {std::tuple("k", "FP-Mamba-K", "kronecker", 1),
+                                                      {"h1", "FP-Mamba-H, r = 1", "householder", 1},
+                                                      {"h2", "FP-Mamba-H, r = 2", "householder", 2}}) {
+            options& one = m.add_fp_mamba(folder + of_layers, label + in_words, fp_blue, mixer, r);
+            one.model.convolution = true;
+            one.model.size.layers = layers;
+        }
+    }
+    return std::move(m).all();
+}
+
 }  // namespace
 
+extern const exhibit catbabi_table{
+    exhibit::kind::table,
+    "catbabi",
+    "tab. catbabi",
+    "accuracy on questions about stories of bAbI, or of a generated world where --files is not given",
+    "",
+    fill_in_catbabi,
+    paper_catbabi,
+    of_catbabi,
+    show_scores};
 extern const exhibit copying{
     exhibit::kind::figure,
     "copying",

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace experiment {
@@ -328,6 +329,7 @@ std::string score_table(const trained& t) {
         std::snprintf(text, sizeof text, "%.3f", x);
         return std::string(text);
     };
+    std::set<std::string> guesses;
     for (const drawn& m : by_member(t)) {
         const outcome& first = *m.results.front();
         rows += "| " + m.label + " | " + std::to_string(first.parameters) + " | " +
@@ -339,10 +341,11 @@ std::string score_table(const trained& t) {
             rows += " |";
         }
         rows += "\n";
-        if (std::isfinite(first.task.guess) && first.task.guess_name != "guessing")
-            rows +=
-                "| " + first.task.guess_name + ", " + first.task.name + " | | | " + number(first.task.guess) + " |\n";
+        if (std::isfinite(first.task.guess))
+            guesses.insert("| " + first.task.guess_name + ", " + first.task.name + " | | | " +
+                           number(first.task.guess) + " |\n");
     }
+    for (const std::string& guess : guesses) rows += guess;
     return head + "\n" + rule + "\n" + rows;
 }
 

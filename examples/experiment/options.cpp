@@ -68,6 +68,11 @@ void use_task(options& o, const std::string& task) {
             use("--length", o.training.length, tokens_of_longest(o.data));
             use("--test-lengths", o.test_lengths, lengths_of("40,256"));
             break;
+        case data_options::kind::catbabi:
+            use("--length", o.training.length, 200);
+            use("--batch", o.training.batch, 16);
+            use("--test-lengths", o.test_lengths, lengths_of("200"));
+            break;
         case data_options::kind::text:
             if (!o.given.contains("--files")) refuse("--files", "a file or a folder of text", "nothing");
             use("--length", o.training.length, 128);

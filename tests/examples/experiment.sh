@@ -54,10 +54,12 @@ refused "--reflections: expected 1 or 4 with fp-mamba2, got '2'" --model fp-mamb
 refused "--heads: expected a divisor of --d-inner = 12, got '5'" --model delta-product --d-inner 12 --heads 5
 refused "--heads: expected to stand with a model that has heads, got '--model mamba'" --model mamba --heads 2
 refused "--heads: expected a divisor of --d-inner = 8, got '3'" --model transformer --heads 3
+refused "--heads: expected a number that gives each an even number of the channels of --d-inner = 6, got '2'" \
+    --model transformer --d-inner 6 --heads 2
 refused "--context: expected at least 128, the longest sequence, got '100'" --model transformer --context 100
 refused "--mixer: expected householder or kronecker with --convolution, got 'dplr'" --convolution --mixer dplr
 refused "--reflections: expected 1, 2 or 4 with --convolution, got '8'" --convolution --reflections 8
-refused "--task: expected one of word-problem, copy, arithmetic, text, got 'chess'" --task chess
+refused "--task: expected one of word-problem, copy, arithmetic, catbabi, text, got 'chess'" --task chess
 refused "--group: expected to stand with --task word-problem, got '--task arithmetic'" --task arithmetic
 refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
 refused "--batch: expected a whole number from 1 to 1048576, got '0'" --batch 0
@@ -95,7 +97,7 @@ refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, go
 figures="interpolation, params, params-copying, fp-mamba-a5-s5, copying, seqlen128, interpolation-lmax-lstar, seq-vs-parallel, \
 mod-arith-max-iters, lm-learning-curve, fp-iters-lm"
 refused "--figure: expected one of $figures, got 'pie'" --figure pie
-refused "--table: expected one of mod-arithm, got 'pie'" --table pie
+refused "--table: expected one of mod-arithm, catbabi, got 'pie'" --table pie
 refused "--heads: expected to stand with a job that has a model with it, got '--compare'" --compare --heads 2
 refused "--compare: expected to stand alone, got '--figure interpolation'" --compare --figure interpolation
 refused "--seeds: expected to stand with --compare, --figure or --table, got 'neither'" --seeds 2
@@ -269,6 +271,7 @@ exhibit figure lm-learning-curve --files "$folder/bytes" --length 16
 refused "--validate-every: expected at least 1, which is what is drawn, got '0'" --figure fp-iters-lm --files "$folder/bytes" --validate-every 0
 exhibit figure fp-iters-lm --files "$folder/bytes" --length 16
 exhibit table mod-arithm --test-lengths 40,50
+exhibit table catbabi --length 60 --test-lengths 60
 for name in params params-copying fp-mamba-a5-s5 copying seqlen128 interpolation-lmax-lstar seq-vs-parallel mod-arith-max-iters \
     lm-learning-curve fp-iters-lm; do
     [[ -s $folder/exhibits/$name/$name.txt ]] || fail "--figure $name was not drawn"

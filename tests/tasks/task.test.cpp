@@ -1,6 +1,7 @@
 #include "io/scratch_folder.hpp"
 
 #include <fprnn/io/files.hpp>
+#include <fprnn/tasks/babi_world.hpp>
 #include <fprnn/tasks/task.hpp>
 
 #include <doctest/doctest.h>
@@ -131,6 +132,38 @@ TEST_CASE("task: text is trained on windows of one part and tested on all of the
     fprnn::evaluation e;
     e.loss = std::log(2.0);
     CHECK(task.score(e) == doctest::Approx(1));
+}
+
+TEST_CASE("task: catbAbI is tested on every question of its part for tests once, and a language model is, too") {
+    const fprnn::catbabi data(fprnn::babi_world{{2}}.stories(20, 5, 10));
+    for (const bool language_model : {false, true})
+        for (const bool whole_stories : {false, true}) {
+            const fprnn::catbabi_options ask{.language_model = language_model, .whole_stories = whole_stories};
+            const fprnn::task task = as_task(data, fprnn::seed{3}, ask);
+            CHECK(task.name == "catbabi-babi-world");
+            CHECK(task.vocabulary == data.vocabulary());
+            CHECK(task.classes == data.vocabulary());
+            const index T = data.longest_story(fprnn::split::test);
+            const auto set = task.test(T);
+            CHECK(set.tokens == T);
+            CHECK(set.sequences == data.test_rows(fprnn::split::test, {.whole_stories = whole_stories}).rows(T));
+            tensor<std::int32_t> tokens({set.sequences, T}), targets({set.sequences, T});
+            set.data(tokens.view(), targets.view(), 0);
+            index asked = 0;
+            for (index i = 0; i < targets.size(); ++i) asked += targets[i] != fprnn::ignored_target;
+            CHECK(asked == 9 * 10 * 5);
+            tensor<std::int32_t> x({3, 200}), y({3, 200}), own_x({3, 200}), own_y({3, 200});
+            task.train(x.view(), y.view(), 9);
+            data.training_rows({3}, ask)(own_x.view(), own_y.view(), 9);
+            for (index i = 0; i < x.size(); ++i) {
+                CHECK(x[i] == own_x[i]);
+                CHECK(y[i] == own_y[i]);
+            }
+            fprnn::evaluation e;
+            e.accuracy = {.token = 0.75, .sequence = 0.5};
+            CHECK(task.score(e) == 0.75);
+            CHECK(task.guess == data.constant_answer_share(fprnn::split::test).share);
+        }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/tasks/catbabi.hpp>
 #include <fprnn/tasks/copying.hpp>
 #include <fprnn/tasks/modular_arithmetic.hpp>
 #include <fprnn/tasks/text.hpp>
@@ -133,6 +134,26 @@ inline task as_task(const text_files& text, seed s) {
     t.score_name = "bits per byte";
     t.score = [](const evaluation& e) { return bits_per_byte(e.loss); };
     t.less_is_better = true;
+    return t;
+}
+
+/// A length is that of the rows. What is tested on is the part for tests, every question of it once and by itself, whatever `ask` says of a
+/// language model; the guess is the one answer that is right most often there. With ask.whole_stories a length is at least that of the longest
+/// story.
+inline task as_task(const catbabi& data, seed s, const catbabi_options& ask = {}) {
+    task t;
+    t.name = data.name();
+    t.vocabulary = data.vocabulary();
+    t.classes = data.classes();
+    t.train = data.training_rows(s, ask);
+    t.test = [rows = data.test_rows(split::test, {.whole_stories = ask.whole_stories})](index length) {
+        return task::test_set{.data = rows, .tokens = length, .sequences = rows.rows(length)};
+    };
+    t.of_sequences = false;
+    t.score_name = "accuracy on questions";
+    t.score = [](const evaluation& e) { return e.accuracy.token; };
+    t.guess = data.constant_answer_share(split::test).share;
+    t.guess_name = "one answer for all";
     return t;
 }
 
