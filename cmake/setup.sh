@@ -41,7 +41,9 @@ fprnn_has_fuzzer() {
         clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null >/dev/null 2>&1
 }
 
-# fprnn_missing CLANG: the Debian packages of everything that is missing, one a line.
+fprnn_text=/usr/share/doc/python3.11/html/_sources  # of python3.11-doc: what language models are trained on
+
+# fprnn_missing CLANG: the Debian packages of everything that is missing, one a line; of fprnn_text where fprnn_wants_text is set.
 fprnn_missing() {
     fprnn_has_compiler || echo g++
     fprnn_has_cmake || echo cmake
@@ -53,6 +55,7 @@ fprnn_missing() {
     fprnn_has_header nlohmann/json.hpp || echo nlohmann-json3-dev
     fprnn_has_header benchmark/benchmark.h || echo libbenchmark-dev
     command -v gnuplot >/dev/null || echo gnuplot-nox
+    [[ -z ${fprnn_wants_text-} || -d $fprnn_text ]] || echo python3.11-doc
     if (($1)); then
         fprnn_has_fuzzer || printf '%s\n' clang libclang-rt-dev
         command -v clang-format >/dev/null || echo clang-format
