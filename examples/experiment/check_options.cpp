@@ -56,6 +56,23 @@ void check_mixer(const options& o) {
     if (o.machine.cuda) refuse("--mixer", "householder with --device cuda", o.mixer_name);
 }
 
+/// Who sees y_{t−1} can be chosen of few models.
+void check_dependence(const options& o) {
+    const architecture& a = o.model;
+    const architecture::dependence none{.lambda = false, .mixer = false, .b_c = false};
+    if (a.sees_y == architecture::dependence{}) return;
+    const std::string got = name_in(dependences, a.sees_y);
+    if (a.kind == block::fp_rnn) {
+        if (!(a.sees_y == none)) refuse("--sees-y", "none or mixer+bc with fp-rnn", got);
+        if (a.mixer != mixing::kronecker &&
+            (a.mixer != mixing::householder || a.reflections != 4 || a.reflection_scale != 1))
+            refuse("--sees-y", "none with --mixer kronecker, or householder with 4 reflections", o.mixer_name);
+    } else if (!a.convolution || a.mixer != mixing::householder || a.reflections != 4) {
+        refuse("--sees-y", "mixer+bc, or --convolution with --mixer householder --reflections 4", got);
+    }
+    if (o.machine.cuda) refuse("--sees-y", "mixer+bc with --device cuda", got);
+}
+
 void check_model(const options& o) {
     const architecture& a = o.model;
     if (a.convolution && a.kind != block::fp_mamba)
@@ -67,6 +84,7 @@ void check_model(const options& o) {
     } else if (o.given.contains("--mixer")) {
         refuse("--mixer", "to stand with --model fp-mamba, fp-mamba2 or fp-rnn", "--model " + o.model_name);
     }
+    check_dependence(o);
     if (has_heads(a) && a.size.d_inner % a.size.heads != 0)
         refuse("--heads", "a divisor of --d-inner = " + std::to_string(a.size.d_inner), std::to_string(a.size.heads));
     if (a.kind == block::transformer && a.size.d_inner / a.size.heads % 2 != 0)

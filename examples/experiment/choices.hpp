@@ -35,6 +35,11 @@ inline constexpr std::pair<const char*, int> reflections[] = {{"1", 1}, {"2", 2}
 inline constexpr std::pair<const char*, int> scales[] = {{"1", 1}, {"2", 2}};
 inline constexpr std::pair<const char*, bool> adjoints[] = {{"one-step", true}, {"implicit", false}};
 
+inline constexpr std::pair<const char*, architecture::dependence> dependences[] = {
+    {"none", {false, false, false}},       {"lambda", {true, false, false}}, {"mixer", {false, true, false}},
+    {"lambda+mixer", {true, true, false}}, {"bc", {false, false, true}},     {"lambda+bc", {true, false, true}},
+    {"mixer+bc", {false, true, true}},     {"all", {true, true, true}}};
+
 inline bool has_mixer(const architecture& a) {
     return a.kind == architecture::block::fp_mamba || a.kind == architecture::block::fp_mamba2 ||
            a.kind == architecture::block::fp_rnn;

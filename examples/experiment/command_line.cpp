@@ -191,6 +191,11 @@ private:
                 o_.model.mixer = one_of(name, text, mixers);
                 o_.mixer_name = text;
             });
+        add("--sees-y", "WHICH",
+            names_in(dependences) +
+                ": what depends on y of the token before. With --convolution and 4 reflections all of these, of fp-rnn "
+                "none for a mixer that sees x alone",
+            "mixer+bc", into(o_.model.sees_y, choice(dependences)));
         add("--reflections", "R", "1, 2, 4 or 8 Householder reflections in Q, at most --d-inner", "4",
             into(o_.model.reflections, choice(reflections)));
         add("--reflection-scale", "S", "1 (paper) or 2 (the authors' code) times sigmoid as the reflections' alpha",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <tuple>
 
 /// The paper's exhibits on the word problem.
 namespace experiment {
@@ -181,6 +182,41 @@ void show_a5_s5(const trained& t) {
              "fp-mamba-a5-s5");
 }
 
+void fill_in_fp_rnn(options& o) {
+    const defaults use{o};
+    use("--test-lengths", o.test_lengths, lengths_of("2,4,8,12,16,20,24,28,32,36,40,44,48"));
+    use("--test-sequences", o.test_sequences, 512);
+    use("--steps", o.training.steps, 9000);
+}
+/// FP-RNN's mixers, which see h_{t−1} or not.
+std::vector<member> of_fp_rnns(const options& o) {
+    members m(o);
+    for (const auto& [name, label, mixer, r, seen, unseen] :
+         {std::tuple("h4", "H, r = 4", "householder", 4, "#1b3f8b", "#7fb2e5"),
+          {"k", "K", "kronecker", 1, "#5b2a86", "#b79fd0"}})
+        for (const bool sees : {true, false}) {
+            options& one = m.add_fp_mamba(std::string(name) + (sees ? "" : "_of_x"),
+                                          std::string("FP-RNN-") + label + (sees ? "" : ", Q of x alone"),
+                                          sees ? seen : unseen, mixer, r);
+            use_model(one, "fp-rnn");
+            if (!sees) one.model.sees_y = {.lambda = false, .mixer = false, .b_c = false};
+        }
+    return std::move(m).all();
+}
+void show_fp_rnn_variants(const trained& t) {
+    draw(score_figure(t.o, by_member(t), "FP-RNN on " + t.o.data.group), t.o, "fp-rnn-mixer-variants");
+}
+/// The paper's iterations are those of whole sequences.
+void fill_in_fp_rnn_iterations(options& o) {
+    defaults{o}("--schedule", o.schedule.length, fp::whole_sequence);
+    defaults{o}("--tolerance", o.schedule.tolerance, 0.1);
+    defaults{o}("--adjoint", o.one_step, true);
+    fill_in_fp_rnn(o);
+}
+void show_fp_rnn_iterations(const trained& t) {
+    draw(iterations_figure(t.o, by_member(t)), t.o, "fp-rnn-number-iters");
+}
+
 void fill_in_two_solutions(options& o) {
     const defaults use{o};
     use("--test-lengths", o.test_lengths, lengths_of("4,8,16,32,64,128"));
@@ -276,6 +312,26 @@ extern const exhibit a5_and_s5{exhibit::kind::figure,
                                paper_state_tracking,
                                of_both_groups,
                                show_a5_s5};
+extern const exhibit fp_rnn_variants{
+    exhibit::kind::figure,
+    "fp-rnn-mixer-variants",
+    "fig. fp-rnn-mixer-variants",
+    "accuracy on A5 against length, of FP-RNN's mixers that see h of the token before or not",
+    "",
+    fill_in_fp_rnn,
+    paper_state_tracking,
+    of_fp_rnns,
+    show_fp_rnn_variants};
+extern const exhibit fp_rnn_iterations{
+    exhibit::kind::figure,
+    "fp-rnn-number-iters",
+    "fig. fp-rnn-number-iters",
+    "iterations of whole sequences (residual below 0.1) against length, of FP-RNN's mixers",
+    "",
+    fill_in_fp_rnn_iterations,
+    paper_state_tracking,
+    of_fp_rnns,
+    show_fp_rnn_iterations};
 extern const exhibit two_solutions{
     exhibit::kind::figure,
     "seq-vs-parallel",

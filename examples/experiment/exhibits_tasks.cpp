@@ -1,3 +1,4 @@
+#include "choices.hpp"
 #include "figures.hpp"
 #include "members.hpp"
 
@@ -52,6 +53,21 @@ void show_copying(const trained& t) {
                          std::to_string(t.o.data.longest) + " letters",
                      figures),
          t.o, "copying");
+}
+
+/// As copying, but of one length, and of one model with what sees y_{t−1} chosen.
+void fill_in_dependence(options& o) {
+    fill_in_copying(o);
+    defaults{o}("--test-lengths", o.test_lengths, {o.data.longest, 2 * o.data.longest});
+}
+std::vector<member> of_dependence(const options& o) {
+    members m(o);
+    for (const auto& [name, sees] : dependences) {
+        options& one = m.add_fp_mamba(name, std::string("y in ") + name, fp_blue, "householder", 4);
+        one.model.convolution = true;
+        one.model.sees_y = sees;
+    }
+    return std::move(m).all();
 }
 
 void fill_in_copying_params(options& o) {
@@ -228,6 +244,16 @@ extern const exhibit catbabi_table{
     fill_in_catbabi,
     paper_catbabi,
     of_catbabi,
+    show_scores};
+extern const exhibit dependence_table{
+    exhibit::kind::table,
+    "h_t-1",
+    "tab. h_t-1",
+    "accuracy of copied strings of once and twice the length, by what sees y of the token before",
+    "",
+    fill_in_dependence,
+    paper_copying,
+    of_dependence,
     show_scores};
 extern const exhibit copying{
     exhibit::kind::figure,

@@ -25,9 +25,9 @@ public:
     }
     /// FP-Mamba with a mixer.
     options& add_fp_mamba(const std::string& folder, std::string label, std::string colour, const std::string& mixer,
-                          int reflections = 1) {
+                          int r = 1) {
         options& m = add(folder, std::move(label), std::move(colour));
-        use_mixer(m, mixer, reflections);
+        use_mixer(m, mixer, r);
         return m;
     }
     options& add_baseline(const std::string& model, std::string label, std::string colour, int layers) {

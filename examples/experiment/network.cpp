@@ -18,9 +18,13 @@ namespace {
 blocks_on<fp::eigen> make_blocks(const architecture& a, fp::chunked schedule, const fp::adjoint& adjoint) {
     using kind = architecture::block;
     switch (a.kind) {
-        case kind::fp_mamba: return (a.convolution ? make_convolved_fp_mamba : make_fp_mamba)(a, schedule, adjoint);
+        case kind::fp_mamba:
+            if (!(a.sees_y == architecture::dependence{})) return make_dependent_fp_mamba(a, schedule, adjoint);
+            return (a.convolution ? make_convolved_fp_mamba : make_fp_mamba)(a, schedule, adjoint);
         case kind::fp_mamba2: return make_fp_mamba2(a, schedule, adjoint);
-        case kind::fp_rnn: return make_fp_rnn(a, schedule, adjoint);
+        case kind::fp_rnn:
+            return (a.sees_y == architecture::dependence{} ? make_fp_rnn : make_independent_fp_rnn)(a, schedule,
+                                                                                                    adjoint);
         case kind::mamba:
         case kind::published_mamba:
         case kind::mamba2: return make_mamba(a, schedule, adjoint);

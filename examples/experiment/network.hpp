@@ -40,6 +40,11 @@ struct architecture {
     int reflections = 4;
     int reflection_scale = 1;
     bool convolution = false;  ///< of FP-Mamba
+    /// What else than the iterated map sees y_{t−1}, or h_{t−1}: of FP-Mamba with a convolution all of these, of FP-RNN the mixer.
+    struct dependence {
+        bool lambda = false, mixer = true, b_c = true;
+        bool operator==(const dependence&) const = default;
+    } sees_y{};
     fp::models::model_dims size{.heads = 4, .context = 1024};
 };
 

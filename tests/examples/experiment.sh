@@ -56,6 +56,8 @@ refused "--heads: expected to stand with a model that has heads, got '--model ma
 refused "--heads: expected a divisor of --d-inner = 8, got '3'" --model transformer --heads 3
 refused "--heads: expected a number that gives each an even number of the channels of --d-inner = 6, got '2'" \
     --model transformer --d-inner 6 --heads 2
+refused "--sees-y: expected mixer+bc, or --convolution with --mixer householder --reflections 4, got 'none'" --sees-y none
+refused "--sees-y: expected none or mixer+bc with fp-rnn, got 'lambda'" --model fp-rnn --sees-y lambda
 refused "--context: expected at least 128, the longest sequence, got '100'" --model transformer --context 100
 refused "--mixer: expected householder or kronecker with --convolution, got 'dplr'" --convolution --mixer dplr
 refused "--reflections: expected 1, 2 or 4 with --convolution, got '8'" --convolution --reflections 8
@@ -94,10 +96,10 @@ if [[ $built_with != cuda ]]; then
 fi
 refused "--tf32: expected to stand with --device cuda, got '--device cpu'" --tf32
 refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
-figures="interpolation, params, params-copying, fp-mamba-a5-s5, copying, seqlen128, interpolation-lmax-lstar, seq-vs-parallel, \
-mod-arith-max-iters, lm-learning-curve, fp-iters-lm"
+figures="interpolation, params, params-copying, fp-rnn-mixer-variants, fp-rnn-number-iters, fp-mamba-a5-s5, copying, fp-iters-lm, \
+lm-learning-curve, seqlen128, mod-arith-max-iters, interpolation-lmax-lstar, seq-vs-parallel"
 refused "--figure: expected one of $figures, got 'pie'" --figure pie
-refused "--table: expected one of mod-arithm, catbabi, got 'pie'" --table pie
+refused "--table: expected one of h_t-1, catbabi, mod-arithm, got 'pie'" --table pie
 refused "--heads: expected to stand with a job that has a model with it, got '--compare'" --compare --heads 2
 refused "--compare: expected to stand alone, got '--figure interpolation'" --compare --figure interpolation
 refused "--seeds: expected to stand with --compare, --figure or --table, got 'neither'" --seeds 2
@@ -271,9 +273,12 @@ exhibit figure lm-learning-curve --files "$folder/bytes" --length 16
 refused "--validate-every: expected at least 1, which is what is drawn, got '0'" --figure fp-iters-lm --files "$folder/bytes" --validate-every 0
 exhibit figure fp-iters-lm --files "$folder/bytes" --length 16
 exhibit table mod-arithm --test-lengths 40,50
+exhibit table h_t-1
+exhibit figure fp-rnn-mixer-variants --test-lengths 4,8
+exhibit figure fp-rnn-number-iters --test-lengths 4,8
 exhibit table catbabi --length 60 --test-lengths 60
 for name in params params-copying fp-mamba-a5-s5 copying seqlen128 interpolation-lmax-lstar seq-vs-parallel mod-arith-max-iters \
-    lm-learning-curve fp-iters-lm; do
+    lm-learning-curve fp-iters-lm fp-rnn-mixer-variants fp-rnn-number-iters; do
     [[ -s $folder/exhibits/$name/$name.txt ]] || fail "--figure $name was not drawn"
 done
 grep -q "^| one answer for all" "$folder/exhibits/mod-arithm/mod-arithm.md" || fail "the table of arithmetic has no constant answer"

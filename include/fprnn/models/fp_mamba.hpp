@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/models/either.hpp>
 
 /// Blocks [B,T,d_in] → [B,T,d_in], pre-norm and residual. Names are those of the parameters.
 namespace fprnn::models {
@@ -13,6 +14,8 @@ struct fp_mamba_options {
     bool gate_in_loop = false;
     /// Δ, and λ through it, sees y_{t−1}, too.                                                    (tab. h_t-1)
     bool delta_sees_y = false;
+    /// b and c see y_{t−1}, too.                                                                  (tab. h_t-1)
+    bool b_c_see_y = true;
     /// r: W_Δ of rank r, "delta" [D,r] after "delta_low"; sixteenth_of_d_in: the code's ⌈d_in/16⌉; 0: [D,D].
     int delta_rank = 0;
     /// b and c have length 1.
@@ -28,13 +31,6 @@ struct fp_mamba_options {
 }  // namespace fprnn::models
 
 namespace fprnn::detail {
-template <bool First, class A, class B>
-auto either(A a, B b) {
-    if constexpr (First)
-        return a;
-    else
-        return b;
-}
 /// ⌈d_in / 16⌉
 struct sixteenth_width {
     static index of(const dims& d) { return (d.d_in + 15) / 16; }
@@ -75,6 +71,14 @@ auto map_of_both(X x, Y y) {
     else
         return linear<Name, Width>(cat(x, y));
 }
+/// b and c before they are normalised.
+template <models::fp_mamba_options Options, fixed_string Name, class X, class Y>
+auto state_map(X x, Y before) {
+    if constexpr (Options.b_c_see_y)
+        return map_of_both<Options.weight_norm, Name, d_state>(x, before);
+    else
+        return linear<Name, d_state>(x);
+}
 /// Δ of what it sees.
 template <int Rank, class E>
 auto steps(E seen) {
@@ -114,8 +118,8 @@ auto fp_mamba(Mixer mixer) {
     auto plain_Q = detail::mixer_of(mixer, detail::seen_by_mixer<Options.mixer_sees>(x, shift(prev)));
     auto Q = detail::either<Options.weight_norm>(weight_normed(plain_Q), plain_Q);
     auto delta = detail::steps<Options.delta_rank>(detail::either<Options.delta_sees_y>(s, x));
-    auto b_map = detail::map_of_both<Options.weight_norm, "b", d_state>(x, shift(prev));
-    auto c_map = detail::map_of_both<Options.weight_norm, "c", d_state>(x, shift(prev));
+    auto b_map = detail::state_map<Options, "b">(x, shift(prev));
+    auto c_map = detail::state_map<Options, "c">(x, shift(prev));
     auto b = detail::either<Options.normalise>(normalise(b_map), b_map);
     auto c = detail::either<Options.normalise>(normalise(c_map), c_map);
     auto x_tilde = Q * x + (identity - Q) * prev;
