@@ -100,7 +100,7 @@ public:
            << "set encoding utf8\n";
         for (std::size_t k = 0; k < p_.figures.size(); ++k)
             for (std::size_t i = 0; i < p_.figures[k].curves.size(); ++i) data(k, i);
-        const int width = single() ? 800 : 1000, height = single() ? 520 : static_cast<int>(80 + 330 * rows());
+        const int width = single() ? 800 : 1000, height = static_cast<int>(this->height());
         s_ << "if (strstrt(GPVAL_TERMINALS, 'pngcairo') > 0) {\n"
            << "    set terminal pngcairo size " << 2 * width << "," << 2 * height
            << " fontscale 1.6 linewidth 1.6 pointscale 1.6 font 'sans," << (single() ? 16 : 14) << "'\n"
@@ -151,7 +151,7 @@ private:
                    << " center font ',18'\n";
             frame(p_.figures[k], place(k));
             if (k == 0)
-                key(p_.figures[k]);
+                key();
             else
                 s_ << "set key off\n";
             plot(p_.figures[k], k);
@@ -159,10 +159,25 @@ private:
         s_ << (single() ? "" : "unset multiplot\n") << "unset output\n";
     }
 
-    double height() const { return single() ? 520.0 : 80 + 330.0 * static_cast<double>(rows()); }
+    /// In points; where the key has more rows than one figure or several leave room for, the picture is that much higher.
+    double height() const { return (single() ? 520.0 : 80 + 330.0 * static_cast<double>(rows())) + room_for_key(); }
+    double room_for_key() const {
+        constexpr double row = 24;
+        const std::size_t fit = single() ? 2 : 1, needed = key_rows();
+        return needed > fit ? row * static_cast<double>(needed - fit) : 0;
+    }
+    std::size_t key_rows() const {
+        std::size_t entries = 0, longest = 0;
+        for (const curve& c : p_.figures.front().curves) {
+            entries += !c.label.empty();
+            longest = std::max(longest, c.label.size());
+        }
+        const std::size_t columns = std::max<std::size_t>(1, (single() ? 92 : 104) / (longest + 7));
+        return std::max<std::size_t>(1, (entries + columns - 1) / columns);
+    }
 
     box place(std::size_t k) const {
-        if (single()) return {0.124, 0.945, 0.241, 0.846};
+        if (single()) return {0.124, 0.945, 1 - 395 / height(), 1 - 80 / height()};
         const std::size_t rows_above = k / 2;
         const double column = k % 2 == 0 ? 0 : 1, row = static_cast<double>(rows_above);
         const double top = 1 - (82 + 330 * row) / height();
@@ -248,17 +263,10 @@ private:
     }
 
     /// Below the picture, in as few rows as its labels allow.
-    void key(const figure& f) {
-        std::size_t entries = 0, longest = 0;
-        for (const curve& c : f.curves) {
-            entries += !c.label.empty();
-            longest = std::max(longest, c.label.size());
-        }
-        const std::size_t columns = std::max<std::size_t>(1, (single() ? 100 : 120) / (longest + 7));
-        s_ << "set key at screen " << (single() ? 0.53 : 0.5) << ",screen " << (single() ? 39 : 24) / height()
-           << " center center vertical Left reverse maxrows "
-           << std::max<std::size_t>(1, (entries + columns - 1) / columns)
-           << " samplen 3 spacing 1.25 width 2 font ',14'\n";
+    void key() {
+        s_ << "set key at screen " << (single() ? 0.53 : 0.5) << ",screen "
+           << ((single() ? 39 : 24) + room_for_key() / 2) / height() << " center center vertical Left reverse maxrows "
+           << key_rows() << " samplen 3 spacing 1.25 width 2 font ',14'\n";
     }
 
     void plot(const figure& f, std::size_t k) {
