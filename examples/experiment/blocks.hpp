@@ -83,6 +83,28 @@ blocks_on<Backend> make_mixed(MakeBlock make_block, Dplr dplr, const architectur
     return result;
 }
 
+/// As fp::train takes a model: its n-th call is of batch first + n, whose ell_max is drawn.
+template <class Backend>
+class blocks_of_batches {
+public:
+    blocks_of_batches(blocks_on<Backend> b, const network::drawn_schedule& drawn, fp::index first)
+        : blocks_(std::move(b)), drawn_(drawn), batch_(static_cast<std::uint64_t>(first)) {}
+
+    fp::variable operator()(fp::tape<network::real, Backend>& t, network::tokens x,
+                            typename blocks<Backend>::solutions* how) const {
+        fp::chunked schedule = drawn_.schedule;
+        schedule.ell_max = drawn_.ell_max.at(batch_++).most;
+        now_ = blocks_->with(schedule);  // the tape refers to it until the next batch
+        return (*now_)(t, x, how);
+    }
+
+private:
+    blocks_on<Backend> blocks_;
+    network::drawn_schedule drawn_;
+    mutable std::uint64_t batch_;
+    mutable blocks_on<Backend> now_{};
+};
+
 template <class Backend>
 class network_on final : public network {
 public:
@@ -91,7 +113,11 @@ public:
 
     parameters init(fp::seed s) const override { return blocks_->init(s); }
     fp::training_result train(fp::training_state<real>& state, const fp::training_options& options,
-                              const sampler& sample, const observer& observe) const override {
+                              const sampler& sample, const observer& observe,
+                              const std::optional<drawn_schedule>& drawn) const override {
+        if (drawn)
+            return fp::train(blocks_of_batches<Backend>(blocks_, *drawn, state.steps), state, options, sample, observe,
+                             backend_);
         return fp::train(*blocks_, state, options, sample, observe, backend_);
     }
     fp::evaluation evaluate(const parameters& theta, fp::index length, fp::index sequences,

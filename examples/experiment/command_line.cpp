@@ -229,8 +229,14 @@ private:
             "sequential; some figures: parallel", into(o_.schedule.length, chunk_length));
         add("--tolerance", "TOL", "a fixed point is reached when its relative residual is below", "1e-4",
             into(o_.schedule.tolerance, positive));
-        add("--ell-max", "N", "most iterations for a chunk; in figures that bound them for training, for tests only",
-            "100", into(o_.schedule.ell_max, whole{1, 1000000}));
+        add("--ell-max", "N",
+            "most iterations for a chunk; in figures that bound them for training, for tests only; gamma: in training "
+            "that of a batch is drawn "
+            "from Gamma(4, 1)",
+            "100", [this](const std::string& name, const std::string& text) {
+                o_.draws_ell_max = text == "gamma";
+                if (!o_.draws_ell_max) o_.schedule.ell_max = static_cast<int>(whole{1, 1000000}(name, text));
+            });
         add("--adjoint", "HOW", "gradient: implicit (exact, solved to --tolerance) or one-step (the paper's practice)",
             "implicit; some figures: one-step", into(o_.one_step, choice(adjoints)));
     }

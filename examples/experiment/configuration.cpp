@@ -77,7 +77,10 @@ json to_json(const options& o) {
     else
         j["schedule"] = o.schedule.length;
     j["tolerance"] = o.schedule.tolerance;
-    j["ell_max"] = o.schedule.ell_max;
+    if (o.draws_ell_max)
+        j["ell_max"] = "gamma";
+    else
+        j["ell_max"] = o.schedule.ell_max;
     j["adjoint"] = o.one_step ? "one-step" : "implicit";
     j["test_lengths"] = o.test_lengths;
     if (o.test_ell_max) j["test_ell_max"] = *o.test_ell_max;

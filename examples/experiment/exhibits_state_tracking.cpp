@@ -117,6 +117,35 @@ void show_lmax_lstar(const trained& t) {
          t.o, "interpolation-lmax-lstar");
 }
 
+void fill_in_train_time(options& o) {
+    fill_in_bounded(o);
+    defaults{o}("--test-lengths", o.test_lengths, lengths_of("2-96"));
+}
+/// Baselines of growing depth, and FP-Mamba with growing ℓ_max.
+std::vector<member> of_train_times(const options& o) {
+    members m(o);
+    for (const auto& [name, label, colour] :
+         {std::array{"mamba", "Mamba", diagonal_orange}, std::array{"mamba2", "Mamba-2", "#e5b25d"},
+          std::array{"gated-deltanet", "Gated DeltaNet", delta_red}})
+        for (const int layers : {1, 2, 4}) {
+            options& baseline = m.add_baseline(name, label, colour, layers);
+            baseline.out += "_" + std::to_string(layers);
+        }
+    for (const int ell_max : {2, 4, 8, 16})
+        bound_training(m.add("ell_max_" + std::to_string(ell_max), "FP-Mamba, ℓ_{max} = 2, 4, 8, 16", fp_blue),
+                       ell_max);
+    options& drawn = m.add("gamma", "FP-Mamba, ℓ_{max} of Γ(4, 1)", "#7fb2e5");
+    bound_training(drawn, o.schedule.ell_max);
+    drawn.draws_ell_max = true;
+    auto all = std::move(m).all();
+    for (member& one : all) one.settings.tests_prefixes = true;
+    return all;
+}
+void show_train_time(const trained& t) {
+    draw(train_time_figure(t, title_of(t.o.data) + ", trained on " + std::to_string(t.o.training.length) + " tokens"),
+         t.o, "generalization-vs-train-time");
+}
+
 void fill_in_params(options& o) {
     const defaults use{o};
     use("--test-lengths", o.test_lengths, {o.training.length});
@@ -303,6 +332,16 @@ extern const exhibit iterations_in_training{
 extern const exhibit parameters_of_a5{
     exhibit::kind::figure, "params",      "fig. params (a)", "accuracy on A5 against parameters", "", fill_in_params,
     paper_state_tracking,  of_many_sizes, show_params};
+extern const exhibit train_time{
+    exhibit::kind::figure,
+    "generalization-vs-train-time",
+    "fig. generalization-vs-train-time",
+    "longest sequences with 90 % right against training time, of FP-Mamba's bounds and of baselines' depths",
+    "",
+    fill_in_train_time,
+    paper_state_tracking,
+    of_train_times,
+    show_train_time};
 extern const exhibit a5_and_s5{exhibit::kind::figure,
                                "fp-mamba-a5-s5",
                                "fig. fp-mamba-a5-s5",

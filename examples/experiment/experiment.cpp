@@ -162,7 +162,7 @@ fp::training_result train(const options& o, const fp::task& task, const network&
                          .done = s.done});
         return !fp::interrupt::requested();
     };
-    const auto result = model.train(state, o.training, task.train, observe);
+    const auto result = model.train(state, o.training, task.train, observe, o.drawn_schedule());
     if (result.end == fp::training_end::nonfinite)
         progress.print(result.message + "; going on with the last good parameters");
     else if (o.checkpoint_every > 0)

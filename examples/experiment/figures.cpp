@@ -225,6 +225,26 @@ fp::figure parameters_figure(const trained& t, const std::string& title) {
     return f;
 }
 
+fp::figure train_time_figure(const trained& t, const std::string& title) {
+    constexpr double enough = 0.9;
+    fp::figure f{.title = title, .x = {.label = "training time (s)", .log = 10}, .y = {}, .curves = {}};
+    f.level = fp::mark{static_cast<double>(t.o.training.length), "training length"};
+    for (const drawn& m : by_member(t)) {
+        f.y.label = "longest length with 90 % right (" + m.results.front()->task.length_unit + ")";
+        f.curves.push_back(against(
+            m, [](const outcome& r) { return r.training.seconds; },
+            [](const outcome& r) {
+                double longest = 0;
+                for (const test_result& test : r.table) {
+                    if (test.score < enough) break;
+                    longest = static_cast<double>(test.length);
+                }
+                return longest;
+            }));
+    }
+    return f;
+}
+
 std::vector<fp::figure> two_solutions_figures(const options& o, const std::vector<drawn>& models) {
     fp::figure difference{.title = "Mean relative difference of the logits",
                           .x = {},
@@ -300,6 +320,14 @@ std::vector<fp::figure> validation_figures(const trained& t) {
         steps.curves.push_back(validated(first, m, "step", "score"));
         seconds.curves.push_back(validated(first, m, "seconds", "score"));
     }
+    // From the whole number below all points to the one above: bits do not begin at 0.
+    double low = HUGE_VAL, high = -HUGE_VAL;
+    for (const fp::curve& c : steps.curves)
+        for (const double y : c.y) {
+            low = std::min(low, std::floor(y));
+            high = std::max(high, std::ceil(y));
+        }
+    if (low < high) steps.y.limits = seconds.y.limits = {{low, high}};
     return {steps, seconds};
 }
 

@@ -31,6 +31,8 @@ fp::figure score_figure(const options& o, const std::vector<drawn>& models, cons
 fp::figure iterations_figure(const options& o, const std::vector<drawn>& models);
 /// The score at the last of the test lengths against the number of parameters.
 fp::figure parameters_figure(const trained& t, const std::string& title);
+/// The longest test length of which, as of all shorter ones, 90 % are right, against the seconds of training.
+fp::figure train_time_figure(const trained& t, const std::string& title);
 /// How far solutions C = 1 and C = T are apart against the length, and in what share of the tokens they are others.
 std::vector<fp::figure> two_solutions_figures(const options& o, const std::vector<drawn>& models);
 /// The score at the last test length against the most iterations of a test, all tokens at once.

@@ -2,6 +2,7 @@
 
 #include <fprnn/fixed_point/adjoint.hpp>
 #include <fprnn/fixed_point/schedule.hpp>
+#include <fprnn/fixed_point/stop.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/trainer.hpp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -78,10 +80,17 @@ public:
         std::vector<fp::convergence> how;
     };
 
+    /// A schedule whose ell_max is drawn for each batch of a training.
+    struct drawn_schedule {
+        fp::chunked schedule;
+        fp::gamma_iterations ell_max{};
+    };
+
     virtual ~network() = default;
     virtual parameters init(fp::seed s) const = 0;
     virtual fp::training_result train(fp::training_state<real>& state, const fp::training_options& options,
-                                      const sampler& sample, const observer& observe) const = 0;
+                                      const sampler& sample, const observer& observe,
+                                      const std::optional<drawn_schedule>& drawn) const = 0;
     virtual fp::evaluation evaluate(const parameters& theta, fp::index length, fp::index sequences,
                                     const sampler& sample) const = 0;
     virtual answers solve(const parameters& theta, tokens x) const = 0;

@@ -31,6 +31,7 @@ struct options {
 
     fp::training_options training{.first_length = 2, .steps = 12000, .optimiser = {.weight_decay = 0.1}};
     fp::chunked schedule{.length = 1, .tolerance = 1e-4, .ell_max = 100};
+    bool draws_ell_max = false;  ///< whether a batch's ell_max is drawn in training, from Γ(4, 1)
     bool one_step = false;
 
     std::optional<int> test_ell_max{};  ///< iterations in tests, when they are not bounded as in training
@@ -53,6 +54,10 @@ struct options {
         return {.length = schedule.length,
                 .tolerance = schedule.tolerance,
                 .ell_max = test_ell_max.value_or(schedule.ell_max)};
+    }
+    std::optional<network::drawn_schedule> drawn_schedule() const {
+        if (!draws_ell_max) return std::nullopt;
+        return network::drawn_schedule{.schedule = schedule, .ell_max = {.seed = seed_of_data()}};
     }
     fp::adjoint adjoint() const {
         if (one_step) return fp::one_step{};

@@ -96,8 +96,8 @@ if [[ $built_with != cuda ]]; then
 fi
 refused "--tf32: expected to stand with --device cuda, got '--device cpu'" --tf32
 refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, got '-1'" --checkpoint-every -1
-figures="interpolation, params, params-copying, fp-rnn-mixer-variants, fp-rnn-number-iters, fp-mamba-a5-s5, copying, fp-iters-lm, \
-lm-learning-curve, seqlen128, mod-arith-max-iters, interpolation-lmax-lstar, seq-vs-parallel"
+figures="interpolation, params, params-copying, fp-rnn-mixer-variants, fp-rnn-number-iters, fp-mamba-a5-s5, copying, \
+generalization-vs-train-time, fp-iters-lm, lm-learning-curve, seqlen128, mod-arith-max-iters, interpolation-lmax-lstar, seq-vs-parallel"
 refused "--figure: expected one of $figures, got 'pie'" --figure pie
 refused "--table: expected one of h_t-1, catbabi, mod-arithm, got 'pie'" --table pie
 refused "--heads: expected to stand with a job that has a model with it, got '--compare'" --compare --heads 2
@@ -264,6 +264,7 @@ head -c 20000 "$program" >"$folder/bytes"
 exhibit figure params
 exhibit figure params-copying
 exhibit figure fp-mamba-a5-s5 --test-lengths 2-4
+exhibit figure generalization-vs-train-time --test-lengths 2-4
 exhibit figure copying --test-lengths 4,8
 exhibit figure seqlen128 --length 8 --test-lengths 4,8
 exhibit figure interpolation-lmax-lstar --test-lengths 4,8
@@ -278,7 +279,7 @@ exhibit figure fp-rnn-mixer-variants --test-lengths 4,8
 exhibit figure fp-rnn-number-iters --test-lengths 4,8
 exhibit table catbabi --length 60 --test-lengths 60
 for name in params params-copying fp-mamba-a5-s5 copying seqlen128 interpolation-lmax-lstar seq-vs-parallel mod-arith-max-iters \
-    lm-learning-curve fp-iters-lm fp-rnn-mixer-variants fp-rnn-number-iters; do
+    lm-learning-curve fp-iters-lm fp-rnn-mixer-variants fp-rnn-number-iters generalization-vs-train-time; do
     [[ -s $folder/exhibits/$name/$name.txt ]] || fail "--figure $name was not drawn"
 done
 grep -q "^| one answer for all" "$folder/exhibits/mod-arithm/mod-arithm.md" || fail "the table of arithmetic has no constant answer"
@@ -298,6 +299,13 @@ configured() {
     printf '%s' "$2" >"$folder/config"
     refused "--config: $1" --config "$folder/config"
 }
+# ℓ_max that is drawn is a run's own, also when it is taken up again.
+drawn=("${tiny[@]}" --group Z3 --ell-max gamma --schedule parallel --steps 6 --test-lengths 4 --checkpoint-every 3)
+"$program" "${drawn[@]}" --out "$folder/drawn" >"$folder/log" 2>&1 || fail "--ell-max gamma: $(<"$folder/log")"
+cp -r "$folder/drawn" "$folder/drawn_again" && rm "$folder/drawn_again/checkpoint-00000006.safetensors"
+"$program" "${drawn[@]}" --resume --out "$folder/drawn_again" >"$folder/log" 2>&1 || fail "--ell-max gamma: $(<"$folder/log")"
+cmp "$folder/drawn/parameters.safetensors" "$folder/drawn_again/parameters.safetensors" || fail "other numbers of iterations were drawn"
+(($(tail -n +2 "$folder/drawn/metrics.csv" | cut -d, -f6 | sort -u | wc -l) > 1)) || fail "all batches had the same ell_max"
 configured "expected only options of --help in $folder/config, got 'colour'" '{"steps": 3, "colour": "red"}'
 configured "expected only options of --help in $folder/config, got 'config'" '{"config": "other"}'
 configured "expected only options of --help in $folder/config, got 'resume'" '{"resume": true}'
