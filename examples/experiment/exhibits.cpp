@@ -5,8 +5,8 @@
 namespace experiment {
 
 extern const exhibit comparison, interpolation, parameters_of_a5, parameters_of_copying, fp_rnn_variants,
-    fp_rnn_iterations, a5_and_s5, dependence_table, copying, train_time, language_iterations, language, length_128,
-    catbabi_table, arithmetic, capped_iterations, iterations_in_training, two_solutions;
+    fp_rnn_iterations, a5_and_s5, dependence_table, copying, train_time, language_iterations, complexity, language,
+    length_128, catbabi_table, arithmetic, capped_iterations, iterations_in_training, two_solutions;
 
 std::span<const exhibit* const> exhibits() {
     static constexpr const exhibit* all[] = {&comparison,
@@ -20,6 +20,7 @@ std::span<const exhibit* const> exhibits() {
                                              &copying,
                                              &train_time,
                                              &language_iterations,
+                                             &complexity,
                                              &language,
                                              &length_128,
                                              &catbabi_table,

@@ -99,7 +99,7 @@ refused "--checkpoint-every: expected a whole number from 0 to 1099511627776, go
 figures="interpolation, params, params-copying, fp-rnn-mixer-variants, fp-rnn-number-iters, fp-mamba-a5-s5, copying, \
 generalization-vs-train-time, fp-iters-lm, lm-learning-curve, seqlen128, mod-arith-max-iters, interpolation-lmax-lstar, seq-vs-parallel"
 refused "--figure: expected one of $figures, got 'pie'" --figure pie
-refused "--table: expected one of h_t-1, catbabi, mod-arithm, got 'pie'" --table pie
+refused "--table: expected one of h_t-1, complexity, catbabi, mod-arithm, got 'pie'" --table pie
 refused "--heads: expected to stand with a job that has a model with it, got '--compare'" --compare --heads 2
 refused "--compare: expected to stand alone, got '--figure interpolation'" --compare --figure interpolation
 refused "--seeds: expected to stand with --compare, --figure or --table, got 'neither'" --seeds 2
@@ -275,6 +275,8 @@ refused "--validate-every: expected at least 1, which is what is drawn, got '0'"
 exhibit figure fp-iters-lm --files "$folder/bytes" --length 16
 exhibit table mod-arithm --test-lengths 40,50
 exhibit table h_t-1
+exhibit table complexity --length 8
+[[ $(grep -c "^| FP-Mamba" "$folder/exhibits/complexity/complexity.md") == 5 ]] || fail "--table complexity has not 5 mixers"
 exhibit figure fp-rnn-mixer-variants --test-lengths 4,8
 exhibit figure fp-rnn-number-iters --test-lengths 4,8
 exhibit table catbabi --length 60 --test-lengths 60
