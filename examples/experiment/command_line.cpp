@@ -61,7 +61,7 @@ constexpr const char* description =
 void print_exhibits(std::ostream& printed) {
     for (const exhibit* e : exhibits()) {
         printed << job_of(*e) << (*e->source ? std::string("  (") + e->source + ")" : "") << "\n";
-        std::string text = fp::wrapped(std::string(e->shows) + "; " + e->cost, help_columns - 4);
+        std::string text = fp::wrapped(std::string(e->shows) + (*e->cost ? "; " : "") + e->cost, help_columns - 4);
         for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.insert(at += 1, "    ");
         printed << "    " << text << "\n";
     }
