@@ -2,6 +2,8 @@
 
 #include "exhibits.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -38,6 +40,15 @@ public:
         return m;
     }
 
+    /// With `factor` times as many channels inside, in whole heads, so that parameters are as many as FP-Mamba's.
+    options& add_wide_baseline(const std::string& model, std::string label, std::string colour, int layers,
+                               double factor) {
+        options& m = add_baseline(model, std::move(label), std::move(colour), layers);
+        auto& size = m.model.size;
+        const double channels = factor * static_cast<double>(size.d_inner), heads = static_cast<double>(size.heads);
+        size.d_inner = size.heads * std::max<fp::index>(1, std::llround(channels / heads));
+        return m;
+    }
     void add(member m) { all_.push_back(std::move(m)); }
     std::vector<member> all() && { return std::move(all_); }
 

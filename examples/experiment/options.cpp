@@ -85,7 +85,7 @@ void use_task(options& o, const std::string& task) {
 void use_model(options& o, const std::string& model) {
     o.model_name = model;
     o.model.kind = one_of("--model", model, models);
-    if (o.model.kind == block::lstm)
+    if (o.model.kind == block::lstm && !o.paper_size)  // the paper has one rate for all
         defaults{o}("--learning-rate", o.training.optimiser.learning_rate, lstm_learning_rate);
 }
 
