@@ -61,7 +61,7 @@ void check_dependence(const options& o) {
     const architecture& a = o.model;
     const architecture::dependence none{.lambda = false, .mixer = false, .b_c = false};
     if (a.sees_y == architecture::dependence{}) return;
-    const std::string got = name_in(dependences, a.sees_y);
+    const std::string got = name_in(choices::dependences, a.sees_y);
     if (a.kind == block::fp_rnn) {
         if (!(a.sees_y == none)) refuse("--sees-y", "none or mixer+bc with fp-rnn", got);
         if (a.mixer != mixing::kronecker &&
@@ -129,9 +129,9 @@ void check_task(const options& o) {
     if (o.training.first_length > o.training.length)
         refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
                std::to_string(o.training.first_length));
-    const fp::task task = make_task(o.data, o.seed_of_data());
+    require_task(o.data);
     if (o.model.kind == block::transformer) {
-        const fp::index most = std::max(o.training.length, task.test(o.test_lengths.back()).tokens);
+        const fp::index most = std::max(o.training.length, tokens_of_test(o.data, o.test_lengths.back()));
         if (most > o.model.size.context)
             refuse("--context", "at least " + std::to_string(most) + ", the longest sequence",
                    std::to_string(o.model.size.context));

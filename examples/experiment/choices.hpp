@@ -8,6 +8,8 @@
 /// What can be chosen by name.
 namespace experiment {
 
+namespace choices {
+
 inline constexpr std::pair<const char*, data_options::kind> tasks[] = {
     {"word-problem", data_options::kind::word_problem},
     {"copy", data_options::kind::copy},
@@ -39,6 +41,8 @@ inline constexpr std::pair<const char*, architecture::dependence> dependences[] 
     {"none", {false, false, false}},       {"lambda", {true, false, false}}, {"mixer", {false, true, false}},
     {"lambda+mixer", {true, true, false}}, {"bc", {false, false, true}},     {"lambda+bc", {true, false, true}},
     {"mixer+bc", {false, true, true}},     {"all", {true, true, true}}};
+
+}  // namespace choices
 
 inline bool has_mixer(const architecture& a) {
     return a.kind == architecture::block::fp_mamba || a.kind == architecture::block::fp_mamba2 ||

@@ -145,14 +145,15 @@ private:
     }
 
     void add_task() {
-        add("--task", "TASK", names_in(tasks), "word-problem",
+        add("--task", "TASK", names_in(choices::tasks), "word-problem",
             [this](const std::string& name, const std::string& text) {
-                o_.data.task = one_of(name, text, tasks);
+                o_.data.task = one_of(name, text, choices::tasks);
                 o_.task_name = text;
             });
         add("--group", "GROUP", "of the word problem: S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5",
             "A5", into(o_.data.group, as_text));
-        add("--operators", "LIST", "of arithmetic: +-* or +-", "+-*", into(o_.data.multiplies, choice(operators)));
+        add("--operators", "LIST", "of arithmetic: +-* or +-", "+-*",
+            into(o_.data.multiplies, choice(choices::operators)));
         add("--shortest", "N",
             "examples in training: of arithmetic in tokens, an expression and three more; of copy in letters",
             "3; copy: 5", into(o_.data.shortest, whole{1, 1 << 20}));
@@ -166,9 +167,9 @@ private:
 
     void add_model() {
         auto& size = o_.model.size;
-        add("--model", "MODEL", names_in(models) + "; delta-product has 4 keys a token", "fp-mamba",
+        add("--model", "MODEL", names_in(choices::models) + "; delta-product has 4 keys a token", "fp-mamba",
             [this](const std::string& name, const std::string& text) {
-                o_.model.kind = one_of(name, text, models);
+                o_.model.kind = one_of(name, text, choices::models);
                 o_.model_name = text;
             });
         add("--layers", "N", "residual blocks", "1", into(size.layers, whole{1, 1000}));
@@ -188,18 +189,18 @@ private:
             "householder, dplr (4 directions; in fp-rnn rescaled to |I - Q| <= 0.9), kronecker or block-diagonal "
             "(blocks of 8 channels); of fp-mamba2 and with --convolution householder or kronecker",
             "householder", [this](const std::string& name, const std::string& text) {
-                o_.model.mixer = one_of(name, text, mixers);
+                o_.model.mixer = one_of(name, text, choices::mixers);
                 o_.mixer_name = text;
             });
         add("--sees-y", "WHICH",
-            names_in(dependences) +
+            names_in(choices::dependences) +
                 ": what depends on y of the token before. With --convolution and 4 reflections all of these, of fp-rnn "
                 "none for a mixer that sees x alone",
-            "mixer+bc", into(o_.model.sees_y, choice(dependences)));
+            "mixer+bc", into(o_.model.sees_y, choice(choices::dependences)));
         add("--reflections", "R", "1, 2, 4 or 8 Householder reflections in Q, at most --d-inner", "4",
-            into(o_.model.reflections, choice(reflections)));
+            into(o_.model.reflections, choice(choices::reflections)));
         add("--reflection-scale", "S", "1 (paper) or 2 (the authors' code) times sigmoid as the reflections' alpha",
-            "1", into(o_.model.reflection_scale, choice(scales)));
+            "1", into(o_.model.reflection_scale, choice(choices::scales)));
     }
 
     void add_training() {
@@ -238,7 +239,7 @@ private:
                 if (!o_.draws_ell_max) o_.schedule.ell_max = static_cast<int>(whole{1, 1000000}(name, text));
             });
         add("--adjoint", "HOW", "gradient: implicit (exact, solved to --tolerance) or one-step (the paper's practice)",
-            "implicit; some figures: one-step", into(o_.one_step, choice(adjoints)));
+            "implicit; some figures: one-step", into(o_.one_step, choice(choices::adjoints)));
     }
 
     void add_tests() {

@@ -29,7 +29,7 @@ json to_json(const options& o) {
     switch (o.data.task) {
         case data_options::kind::word_problem: j["group"] = o.data.group; break;
         case data_options::kind::arithmetic:
-            j["operators"] = name_in(operators, o.data.multiplies);
+            j["operators"] = name_in(choices::operators, o.data.multiplies);
             j["shortest"] = o.data.shortest;
             j["longest"] = o.data.longest;
             break;
@@ -50,7 +50,7 @@ json to_json(const options& o) {
     if (has_heads(o.model)) j["heads"] = o.model.size.heads;
     if (o.model.kind == architecture::block::transformer) j["context"] = o.model.size.context;
     if (o.model.kind == architecture::block::fp_mamba) j["convolution"] = o.model.convolution;
-    if (!(o.model.sees_y == architecture::dependence{})) j["sees_y"] = name_in(dependences, o.model.sees_y);
+    if (!(o.model.sees_y == architecture::dependence{})) j["sees_y"] = name_in(choices::dependences, o.model.sees_y);
     if (has_mixer(o.model)) {
         j["mixer"] = o.mixer_name;
         if (o.model.mixer == architecture::mixing::householder) {

@@ -39,6 +39,20 @@ fp::task make_task(const data_options& o, fp::seed seed) {
     return {};
 }
 
+void require_task(const data_options& o) {
+    const bool made = o.task != data_options::kind::word_problem && o.files.empty();
+    if (!made || o.task == data_options::kind::text) (void)make_task(o, {});
+}
+
+fp::index tokens_of_test(const data_options& o, fp::index length) {
+    switch (o.task) {
+        case data_options::kind::copy: return fp::copying{}.test(length).tokens();
+        case data_options::kind::arithmetic:
+            return fp::modular_arithmetic{.shortest = 1, .longest = length}.tokens_needed();
+        default: return length;
+    }
+}
+
 fp::index tokens_of_longest(const data_options& o) {
     return o.task == data_options::kind::copy
                ? 2 * o.longest + 2

@@ -22,6 +22,12 @@ struct data_options {
 /// Errors: fprnn::argument_error, which begins with the option that is wrong.
 fp::task make_task(const data_options& o, fp::seed seed);
 
+/// Refuses what make_task would, as far as it can be said without making data. Errors: as of make_task.
+void require_task(const data_options& o);
+
+/// Tokens of a row of test data of a length, as the task counts it.
+fp::index tokens_of_test(const data_options& o, fp::index length);
+
 /// Tokens of a row for training that has room for the longest example, of arithmetic and copy.
 fp::index tokens_of_longest(const data_options& o);
 

@@ -1,14 +1,10 @@
-#include "exhibits.hpp"
-
+#include "catalogue.hpp"
 #include "choices.hpp"
 
 namespace experiment {
 
-extern const exhibit comparison, interpolation, parameters_of_a5, parameters_of_copying, fp_rnn_variants,
-    fp_rnn_iterations, a5_and_s5, dependence_table, copying, train_time, language_iterations, complexity, language,
-    length_128, catbabi_table, arithmetic, capped_iterations, iterations_in_training, two_solutions;
-
 std::span<const exhibit* const> exhibits() {
+    using namespace catalogue;
     static constexpr const exhibit* all[] = {&comparison,
                                              &interpolation,
                                              &parameters_of_a5,
@@ -16,18 +12,18 @@ std::span<const exhibit* const> exhibits() {
                                              &fp_rnn_variants,
                                              &fp_rnn_iterations,
                                              &a5_and_s5,
-                                             &dependence_table,
+                                             &dependence,
                                              &copying,
                                              &train_time,
                                              &language_iterations,
                                              &complexity,
                                              &language,
                                              &length_128,
-                                             &catbabi_table,
+                                             &catbabi,
                                              &arithmetic,
                                              &capped_iterations,
                                              &iterations_in_training,
-                                             &two_solutions};  // in the order of the paper
+                                             &two_solutions};
     return all;
 }
 

@@ -1,9 +1,12 @@
+#include "catalogue.hpp"
 #include "members.hpp"
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/io/files.hpp>
 #include <fprnn/train/interrupt.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 
@@ -83,10 +86,11 @@ void show_complexity(const trained& t) {
             training_of_first = one.training;
         }
         const bool iterates = r.model->has_fixed_point();
-        const auto cell = [](double nanoseconds, double of) {
-            char text[64];
-            std::snprintf(text, sizeof text, " %.0f ns (%.2f) |", nanoseconds, nanoseconds / of);
-            return std::string(text);
+        const auto fixed = [](double x, int digits) {
+            return fp::detail::number_text(x, std::chars_format::fixed, digits);
+        };
+        const auto cell = [&](double nanoseconds, double of) {
+            return " " + fixed(nanoseconds, 0) + " ns (" + fixed(nanoseconds / of, 2) + ") |";
         };
         const auto further = [&](double all, double first, double of) {
             return iterates ? cell((all - first) / (most - 1), of) : std::string(" none |");
@@ -102,7 +106,7 @@ void show_complexity(const trained& t) {
 
 }  // namespace
 
-extern const exhibit complexity{
+const exhibit catalogue::complexity{
     exhibit::kind::table,
     "complexity",
     "tab. complexity",

@@ -1,3 +1,4 @@
+#include "catalogue.hpp"
 #include "figures.hpp"
 #include "members.hpp"
 
@@ -300,16 +301,16 @@ void show_length_128(const trained& t) {
 
 }  // namespace
 
-extern const exhibit comparison{exhibit::kind::comparison,
-                                "compare",
-                                "",
-                                "FP-Mamba beside Mamba and LSTM, the same time for each",
-                                "6 minutes of training",
-                                fill_in_comparison,
-                                nullptr,
-                                compared,
-                                show_comparison};
-extern const exhibit interpolation{
+const exhibit catalogue::comparison{exhibit::kind::comparison,
+                                    "compare",
+                                    "",
+                                    "FP-Mamba beside Mamba and LSTM, the same time for each",
+                                    "6 minutes of training",
+                                    fill_in_comparison,
+                                    nullptr,
+                                    compared,
+                                    show_comparison};
+const exhibit catalogue::interpolation{
     exhibit::kind::figure,
     "interpolation",
     "fig. interpolation",
@@ -319,7 +320,7 @@ extern const exhibit interpolation{
     paper_state_tracking,
     interpolated,
     show_interpolation};
-extern const exhibit iterations_in_training{
+const exhibit catalogue::iterations_in_training{
     exhibit::kind::figure,
     "interpolation-lmax-lstar",
     "fig. interpolation-lmax-lstar",
@@ -329,10 +330,10 @@ extern const exhibit iterations_in_training{
     paper_state_tracking,
     bounded,
     show_lmax_lstar};
-extern const exhibit parameters_of_a5{
+const exhibit catalogue::parameters_of_a5{
     exhibit::kind::figure, "params",      "fig. params (a)", "accuracy on A5 against parameters", "", fill_in_params,
     paper_state_tracking,  of_many_sizes, show_params};
-extern const exhibit train_time{
+const exhibit catalogue::train_time{
     exhibit::kind::figure,
     "generalization-vs-train-time",
     "fig. generalization-vs-train-time",
@@ -342,16 +343,16 @@ extern const exhibit train_time{
     paper_state_tracking,
     of_train_times,
     show_train_time};
-extern const exhibit a5_and_s5{exhibit::kind::figure,
-                               "fp-mamba-a5-s5",
-                               "fig. fp-mamba-a5-s5",
-                               "accuracy on A5 and on S5 against length, of FP-Mamba's mixers and the baselines",
-                               "",
-                               fill_in_a5_s5,
-                               paper_state_tracking,
-                               of_both_groups,
-                               show_a5_s5};
-extern const exhibit fp_rnn_variants{
+const exhibit catalogue::a5_and_s5{exhibit::kind::figure,
+                                   "fp-mamba-a5-s5",
+                                   "fig. fp-mamba-a5-s5",
+                                   "accuracy on A5 and on S5 against length, of FP-Mamba's mixers and the baselines",
+                                   "",
+                                   fill_in_a5_s5,
+                                   paper_state_tracking,
+                                   of_both_groups,
+                                   show_a5_s5};
+const exhibit catalogue::fp_rnn_variants{
     exhibit::kind::figure,
     "fp-rnn-mixer-variants",
     "fig. fp-rnn-mixer-variants",
@@ -361,7 +362,7 @@ extern const exhibit fp_rnn_variants{
     paper_state_tracking,
     of_fp_rnns,
     show_fp_rnn_variants};
-extern const exhibit fp_rnn_iterations{
+const exhibit catalogue::fp_rnn_iterations{
     exhibit::kind::figure,
     "fp-rnn-number-iters",
     "fig. fp-rnn-number-iters",
@@ -371,7 +372,7 @@ extern const exhibit fp_rnn_iterations{
     paper_state_tracking,
     of_fp_rnns,
     show_fp_rnn_iterations};
-extern const exhibit two_solutions{
+const exhibit catalogue::two_solutions{
     exhibit::kind::figure,
     "seq-vs-parallel",
     "fig. seq-vs-parallel",
@@ -381,7 +382,7 @@ extern const exhibit two_solutions{
     paper_state_tracking,
     of_four_mixers,
     show_two_solutions};
-extern const exhibit length_128{
+const exhibit catalogue::length_128{
     exhibit::kind::figure,
     "seqlen128",
     "fig. seqlen128",

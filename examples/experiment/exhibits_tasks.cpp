@@ -1,3 +1,4 @@
+#include "catalogue.hpp"
 #include "choices.hpp"
 #include "figures.hpp"
 #include "members.hpp"
@@ -63,7 +64,7 @@ void fill_in_dependence(options& o) {
 }
 std::vector<member> of_dependence(const options& o) {
     members m(o);
-    for (const auto& [name, sees] : dependences) {
+    for (const auto& [name, sees] : choices::dependences) {
         options& one = m.add_fp_mamba(name, std::string("y in ") + name, fp_blue, "householder", 4);
         one.model.convolution = true;
         one.model.sees_y = sees;
@@ -237,7 +238,7 @@ std::vector<member> of_catbabi(const options& o) {
 
 }  // namespace
 
-extern const exhibit catbabi_table{
+const exhibit catalogue::catbabi{
     exhibit::kind::table,
     "catbabi",
     "tab. catbabi",
@@ -247,7 +248,7 @@ extern const exhibit catbabi_table{
     paper_catbabi,
     of_catbabi,
     show_scores};
-extern const exhibit dependence_table{
+const exhibit catalogue::dependence{
     exhibit::kind::table,
     "h_t-1",
     "tab. h_t-1",
@@ -257,7 +258,7 @@ extern const exhibit dependence_table{
     paper_copying,
     of_dependence,
     show_scores};
-extern const exhibit copying{
+const exhibit catalogue::copying{
     exhibit::kind::figure,
     "copying",
     "fig. copying",
@@ -267,16 +268,16 @@ extern const exhibit copying{
     paper_copying,
     of_copying,
     show_copying};
-extern const exhibit parameters_of_copying{exhibit::kind::figure,
-                                           "params-copying",
-                                           "fig. params (b)",
-                                           "accuracy of copied strings of twice the length against parameters",
-                                           "",
-                                           fill_in_copying_params,
-                                           paper_copying,
-                                           of_copying_sizes,
-                                           show_copying_params};
-extern const exhibit arithmetic{
+const exhibit catalogue::parameters_of_copying{exhibit::kind::figure,
+                                               "params-copying",
+                                               "fig. params (b)",
+                                               "accuracy of copied strings of twice the length against parameters",
+                                               "",
+                                               fill_in_copying_params,
+                                               paper_copying,
+                                               of_copying_sizes,
+                                               show_copying_params};
+const exhibit catalogue::arithmetic{
     exhibit::kind::table,
     "mod-arithm",
     "tab. mod-arithm",
@@ -286,32 +287,32 @@ extern const exhibit arithmetic{
     paper_arithmetic,
     of_arithmetic,
     show_scores};
-extern const exhibit capped_iterations{exhibit::kind::figure,
-                                       "mod-arith-max-iters",
-                                       "fig. mod-arith-max-iters",
-                                       "scaled accuracy of modular arithmetic against the most iterations in tests",
-                                       "",
-                                       fill_in_caps,
-                                       paper_arithmetic,
-                                       of_caps,
-                                       show_caps};
-extern const exhibit language{exhibit::kind::figure,
-                              "lm-learning-curve",
-                              "fig. lm-learning-curve",
-                              "bits per byte against steps and against time, FP-Mamba beside Mamba",
-                              "",
-                              fill_in_language,
-                              nullptr,
-                              of_language,
-                              show_language};
-extern const exhibit language_iterations{exhibit::kind::figure,
-                                         "fp-iters-lm",
-                                         "fig. fp-iters-lm",
-                                         "iterations of each layer while a language model is trained",
-                                         "",
-                                         fill_in_language_iterations,
-                                         nullptr,
-                                         of_language_iterations,
-                                         show_language_iterations};
+const exhibit catalogue::capped_iterations{exhibit::kind::figure,
+                                           "mod-arith-max-iters",
+                                           "fig. mod-arith-max-iters",
+                                           "scaled accuracy of modular arithmetic against the most iterations in tests",
+                                           "",
+                                           fill_in_caps,
+                                           paper_arithmetic,
+                                           of_caps,
+                                           show_caps};
+const exhibit catalogue::language{exhibit::kind::figure,
+                                  "lm-learning-curve",
+                                  "fig. lm-learning-curve",
+                                  "bits per byte against steps and against time, FP-Mamba beside Mamba",
+                                  "",
+                                  fill_in_language,
+                                  nullptr,
+                                  of_language,
+                                  show_language};
+const exhibit catalogue::language_iterations{exhibit::kind::figure,
+                                             "fp-iters-lm",
+                                             "fig. fp-iters-lm",
+                                             "iterations of each layer while a language model is trained",
+                                             "",
+                                             fill_in_language_iterations,
+                                             nullptr,
+                                             of_language_iterations,
+                                             show_language_iterations};
 
 }  // namespace experiment

@@ -2,6 +2,7 @@
 
 #include "solutions.hpp"
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/core/terminal.hpp>
 #include <fprnn/io/figure.hpp>
 #include <fprnn/io/means.hpp>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <map>
@@ -20,18 +22,18 @@ namespace experiment {
 namespace {
 
 const char* colour_of(architecture::block kind) {
-    using block = architecture::block;
+    using model = architecture::block;
     switch (kind) {
-        case block::fp_mamba:
-        case block::fp_mamba2:
-        case block::fp_rnn: return "#1f5fa8";
-        case block::mamba:
-        case block::published_mamba:
-        case block::mamba2:
-        case block::delta_product:
-        case block::gated_deltanet: return "#d9822b";
-        case block::lstm: return "#8fcaa3";
-        case block::transformer: return "#7a7a7a";
+        case model::fp_mamba:
+        case model::fp_mamba2:
+        case model::fp_rnn: return "#1f5fa8";
+        case model::mamba:
+        case model::published_mamba:
+        case model::mamba2:
+        case model::delta_product:
+        case model::gated_deltanet: return "#d9822b";
+        case model::lstm: return "#8fcaa3";
+        case model::transformer: return "#7a7a7a";
     }
     return "";
 }
@@ -352,11 +354,7 @@ std::string score_table(const trained& t) {
         head += " " + std::to_string(length) + " |";
         rule += "---:|";
     }
-    const auto number = [](double x) {
-        char text[32];
-        std::snprintf(text, sizeof text, "%.3f", x);
-        return std::string(text);
-    };
+    const auto number = [](double x) { return fp::detail::number_text(x, std::chars_format::fixed, 3); };
     std::set<std::string> guesses;
     for (const drawn& m : by_member(t)) {
         const outcome& first = *m.results.front();

@@ -48,7 +48,7 @@ void fill_in(options& o) {
 
 void use_task(options& o, const std::string& task) {
     o.task_name = task;
-    o.data.task = one_of("--task", task, tasks);
+    o.data.task = one_of("--task", task, choices::tasks);
     const defaults use{o};
     switch (o.data.task) {
         case data_options::kind::word_problem:
@@ -84,14 +84,14 @@ void use_task(options& o, const std::string& task) {
 
 void use_model(options& o, const std::string& model) {
     o.model_name = model;
-    o.model.kind = one_of("--model", model, models);
+    o.model.kind = one_of("--model", model, choices::models);
     if (o.model.kind == block::lstm && !o.paper_size)  // the paper has one rate for all
         defaults{o}("--learning-rate", o.training.optimiser.learning_rate, lstm_learning_rate);
 }
 
 void use_mixer(options& o, const std::string& mixer, int reflections_of) {
     o.mixer_name = mixer;
-    o.model.mixer = one_of("--mixer", mixer, mixers);
+    o.model.mixer = one_of("--mixer", mixer, choices::mixers);
     o.model.reflections = reflections_of;
 }
 

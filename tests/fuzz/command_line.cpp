@@ -1,10 +1,17 @@
 #include "fuzz/fuzz.hpp"
 
 // The program's own sources, so that they are compiled as the fuzz target is.
+#include "examples/experiment/check_options.cpp"
+#include "examples/experiment/command_line.cpp"
+#include "examples/experiment/configuration.cpp"
 #include "examples/experiment/data.cpp"
 #include "examples/experiment/exhibits.cpp"
+#include "examples/experiment/exhibits_complexity.cpp"
+#include "examples/experiment/exhibits_state_tracking.cpp"
+#include "examples/experiment/exhibits_tasks.cpp"
 #include "examples/experiment/figures.cpp"
 #include "examples/experiment/options.cpp"
+#include "examples/experiment/solutions.cpp"
 
 #include <fprnn/io/configuration.hpp>
 
@@ -15,6 +22,10 @@ std::vector<std::string> fuzz::seeds() {
             "--compare\n--time-limit\n1e3\n--test-lengths\n2-50,64",
             "--figure=interpolation\n--out\nfolder\n--resume\n--checkpoint-every=10\n--seeds\n3",
             "--list",
+            "--table\nmod-arithm\n--paper-size",
+            "--figure\ncopying\n--longest\n9\n--heads\n2",
+            "--task\ncopy\n--sees-y\nall\n--convolution",
+            "--ell-max\ngamma\n--task\ncatbabi\n--config\n/dev/null",
             "--d-model 8\n--reflections\n8\n--d-inner\n8\n--reflection-scale\n2",
             "--schedule\nparallel\n--schedule\n16\n--adjoint\none-step\n--tolerance\n1e-6",
             "--model\nlstm\n--reflections\n8\n--d-inner\n1",

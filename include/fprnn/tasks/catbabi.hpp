@@ -26,7 +26,7 @@ struct catbabi_options {
 
 namespace detail {
 
-/// The stories of a part as ids, one behind the other, each with <eos> before it.
+/// The stories of a part as ids, one behind the other, each with `<eos>` before it.
 struct catbabi_part {
     std::vector<std::int32_t> tokens{};
     std::vector<index> begins{0};                    // of the stories, and the end of the last one
@@ -92,7 +92,7 @@ struct catbabi_rows {
 ///     targets    the answer where the input is "?", ignored_target elsewhere; with language_model the next token
 ///                everywhere but at <pad>, <eos> behind w_n
 ///
-/// Classes are the whole vocabulary: <pad> = 0, <eos> = 1, then words in the order in which they first come
+/// Classes are the whole vocabulary: `<pad>` = 0, `<eos>` = 1, then words in the order in which they first come
 /// in the stories, training's, validation's and test's. Accuracy is that of measure_accuracy's tokens without
 /// language_model: right answers among all questions of all tasks together. Source: Schlag, Munkhdalai and
 /// Schmidhuber 2021, and the paper's app. evaluation, whose rows have T = 200.
@@ -139,7 +139,7 @@ public:
     index stories(split part) const { return data_->of(part).stories(); }
     index questions(split part) const { return data_->of(part).questions; }
 
-    /// The tokens of the longest story with its <eos>: the least T for a test of whole stories. 0 of none.
+    /// The tokens of the longest story with its `<eos>`: the least T for a test of whole stories. 0 of none.
     index longest_story(split part) const { return data_->of(part).longest; }
 
     /// The answer that is right most often in a part, the least of equal ones, and the share of the
@@ -207,7 +207,7 @@ public:
     /// one has T tokens at most.
     void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first) const {
         detail::require_rows("catbabi", tokens, targets, first);
-        if (tokens.size() == 0) return;
+        if (tokens.empty()) return;
         const auto& all = rows_.stories();
         const auto B = static_cast<std::uint64_t>(tokens.shape()[0]), T = static_cast<std::uint64_t>(tokens.shape()[1]);
         require(first + B <= detail::sequences_of_a_split / T, "catbabi", [&] {
