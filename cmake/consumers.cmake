@@ -66,6 +66,8 @@ fprnn_bare_test(bare fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CX
 fprnn_bare_test(bare_clang fprnn/fprnn.hpp "${PROJECT_SOURCE_DIR}/include" "${FPRNN_CLANGXX}" -std=c++2b -O0 -fno-rtti)
 fprnn_bare_test(single_header fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${CMAKE_CXX_COMPILER}" -std=c++2b -O0)
 fprnn_bare_test(single_header_clang fprnn.hpp "${PROJECT_BINARY_DIR}/single" "${FPRNN_CLANGXX}" -std=c++20 -O1)
+# The same by clang, which compiles the library in add_subdirectory, too.
+set_tests_properties(consumers.bare_clang consumers.single_header_clang PROPERTIES LABELS "consumers;long")
 
 # With the flag that lets compilers calculate as with real numbers.
 fprnn_consumer_test(fast_math "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" -c "mkdir -p '${staged}' && \"$@\" && '${staged}/fast'" fast_math

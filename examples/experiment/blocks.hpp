@@ -22,6 +22,7 @@ public:
     virtual array evaluate(const network::parameters& theta, network::tokens x, solutions* how,
                            Backend backend) const = 0;
     virtual std::shared_ptr<const blocks> with(fp::chunked schedule) const = 0;
+    virtual std::shared_ptr<const blocks> solved_by(const fp::method& m) const = 0;
     virtual bool has_fixed_point() const = 0;
 };
 
@@ -45,6 +46,11 @@ public:
     std::shared_ptr<const blocks<Backend>> with(fp::chunked schedule) const override {
         auto other = std::make_shared<blocks_of>(model_);
         other->model_.block().schedule = schedule;
+        return other;
+    }
+    std::shared_ptr<const blocks<Backend>> solved_by(const fp::method& m) const override {
+        auto other = std::make_shared<blocks_of>(model_);
+        static_cast<fp::method&>(other->model_.block()) = m;
         return other;
     }
     bool has_fixed_point() const override { return fp::layer<Block>::has_fixed_point; }
@@ -134,6 +140,9 @@ public:
     }
     std::unique_ptr<network> with(fp::chunked schedule) const override {
         return std::make_unique<network_on>(blocks_->with(schedule), backend_, where_);
+    }
+    std::unique_ptr<network> solved_by(const fp::method& m) const override {
+        return std::make_unique<network_on>(blocks_->solved_by(m), backend_, where_);
     }
     bool has_fixed_point() const override { return blocks_->has_fixed_point(); }
     std::string where() const override { return where_; }

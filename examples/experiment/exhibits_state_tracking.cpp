@@ -114,7 +114,7 @@ std::vector<member> bounded(const options& o) {
 void show_lmax_lstar(const trained& t) {
     const auto models = by_member(t);
     draw(fp::picture("FP-Mamba on " + t.o.data.group + ", trained with at most ℓ_{max} iterations",
-                     {score_figure(t.o, models, "Accuracy"), iterations_figure(t.o, models)}),
+                     {score_figure(t.o, models, "Accuracy"), both_iterations_figure(t.o, models)}),
          t.o, "interpolation-lmax-lstar");
 }
 
@@ -244,7 +244,7 @@ void fill_in_fp_rnn_iterations(options& o) {
     fill_in_fp_rnn(o);
 }
 void show_fp_rnn_iterations(const trained& t) {
-    draw(iterations_figure(t.o, by_member(t)), t.o, "fp-rnn-number-iters");
+    draw(both_iterations_figure(t.o, by_member(t)), t.o, "fp-rnn-number-iters");
 }
 
 void fill_in_two_solutions(options& o) {

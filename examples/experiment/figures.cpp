@@ -1,15 +1,11 @@
-#include "figures.hpp"
-
+#include "curves.hpp"
 #include "solutions.hpp"
 
 #include <fprnn/core/number_text.hpp>
 #include <fprnn/core/terminal.hpp>
 #include <fprnn/io/figure.hpp>
-#include <fprnn/io/means.hpp>
-#include <fprnn/io/read_csv.hpp>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -36,124 +32,6 @@ const char* colour_of(architecture::block kind) {
         case model::transformer: return "#7a7a7a";
     }
     return "";
-}
-
-/// The longest data in training, as the task counts them.
-std::optional<fp::mark> longest_in_training(const options& o) {
-    const bool made = o.data.task == data_options::kind::copy || o.data.task == data_options::kind::arithmetic;
-    return fp::mark{static_cast<double>(made ? o.data.longest : o.training.length), "training length"};
-}
-
-/// The mean of what seeds have at one x, and what lies between the least and the largest.
-class interval {
-public:
-    void add(double y) {
-        sum_ += y;
-        low_ = std::min(low_, y);
-        high_ = std::max(high_, y);
-        ++count_;
-    }
-    void append_to(fp::curve& c, double x) const {
-        c.x.push_back(x);
-        c.y.push_back(sum_ / static_cast<double>(count_));
-        c.low.push_back(low_);
-        c.high.push_back(high_);
-    }
-
-private:
-    double sum_ = 0, low_ = HUGE_VAL, high_ = -HUGE_VAL;
-    fp::index count_ = 0;
-};
-
-/// Without a band where every interval is one number.
-fp::curve without_empty_band(fp::curve c) {
-    if (c.low == c.high) {
-        c.low.clear();
-        c.high.clear();
-    }
-    return c;
-}
-
-/// A curve of number(result, i) at the i-th test length.
-template <class Number>
-fp::curve against_length(const drawn& m, const std::string& label, Number&& number) {
-    fp::curve c{.label = label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
-    const auto& lengths = m.results.front()->table;
-    for (std::size_t i = 0; i < lengths.size(); ++i) {
-        interval all;
-        for (const outcome* r : m.results) all.add(number(*r, i));
-        all.append_to(c, static_cast<double>(lengths[i].length));
-    }
-    c.points = lengths.size() <= 20;
-    return without_empty_band(std::move(c));
-}
-template <class Number>
-auto of_test(Number&& number) {
-    return [number](const outcome& r, std::size_t i) { return static_cast<double>(number(r.table[i])); };
-}
-double score_of(const test_result& t) { return t.score; }
-
-/// A curve of y(result) at x(result), and the results of an x together.
-template <class X, class Y>
-fp::curve against(const drawn& m, X&& x, Y&& y) {
-    std::map<double, interval> at;
-    for (const outcome* r : m.results) at[x(*r)].add(y(*r));
-    fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
-    for (const auto& [where, all] : at) all.append_to(c, where);
-    return without_empty_band(std::move(c));
-}
-
-/// The axis of a task's score, and what guessing is worth.
-void set_score(fp::figure& f, const fp::task& task) {
-    f.y.label = task.score_name;
-    if (!task.less_is_better) f.y.limits = {{0, 1}};
-    if (std::isfinite(task.guess)) f.level = fp::mark{task.guess, task.guess_name};
-}
-fp::axis length_axis(const std::vector<drawn>& models) {
-    return {.label = "length of the test sequence (" + models.front().results.front()->task.length_unit + ")"};
-}
-
-fp::curve thin(fp::curve c) {
-    c.label.clear();
-    c.width = 2;
-    c.dash = 2;
-    c.points = false;
-    return c;
-}
-
-/// What a training was, step by step; columns of metrics.csv.
-struct history {
-    fp::running_means loss, length, iterations;
-
-    explicit history(const std::filesystem::path& folder) {
-        fp::read_csv(folder / "metrics.csv", {"step", "loss", "length", "median_iterations"}, [&](const auto& row) {
-            loss.add(row[0], row[1]);
-            length.add(row[0], row[2]);
-            iterations.add(row[0], row[3]);
-        });
-    }
-};
-
-/// The axis of the steps; its label says how many a point stands for.
-fp::axis step_axis(const std::vector<history>& all) {
-    std::size_t most = 1;
-    for (const history& h : all) most = std::max(most, h.loss.each());
-    return {.label = most == 1 ? "training step" : "training step (means over up to " + std::to_string(most) + ")"};
-}
-
-/// What the number of iterations of a sequence is.
-std::string iterations_title(const options& o) {
-    if (o.schedule.length == fp::whole_sequence) return "Iterations of a sequence";
-    return std::string("Iterations of a sequence's slowest ") + (o.schedule.length == 1 ? "token" : "chunk");
-}
-
-bool has_points(const fp::figure& f, std::size_t least) {
-    for (const fp::curve& c : f.curves)
-        if (static_cast<std::size_t>(std::count_if(c.y.begin(), c.y.end(), [&](double y) {
-                return std::isfinite(y) && (f.y.log == 0 || y > 0);
-            })) >= least)
-            return true;
-    return false;
 }
 
 }  // namespace
@@ -213,6 +91,26 @@ fp::figure iterations_figure(const options& o, const std::vector<drawn>& models)
                                                   const auto& c = t.evaluation.convergence;
                                                   return c ? c->median_iterations : NAN;
                                               })));
+    return f;
+}
+
+fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& models) {
+    fp::figure f = iterations_figure(o, models);
+    if (o.machine.cuda) return f;
+    f.dashed = "the authors' loop";
+    const auto ours = std::exchange(f.curves, {});
+    auto curve = ours.begin();
+    for (const drawn& m : models) {
+        if (!m.results.front()->model->has_fixed_point()) continue;
+        f.curves.push_back(*curve++);
+        f.curves.push_back(thin(against_length(m, "", [&](const outcome& r, std::size_t i) {
+            const auto set = r.task.test(r.table[i].length);
+            const double start = r.kind == architecture::block::fp_rnn ? 1 : 0.99, decay = start < 1 ? 0.9 : 1;
+            const auto by_authors = r.model->solved_by(fp::authors{.of = 1, .start = start, .decay = decay});
+            const auto e = by_authors->evaluate(r.theta, set.tokens, o.test_sequences, set.data);
+            return e.convergence->median_iterations;
+        })));
+    }
     return f;
 }
 
@@ -300,54 +198,6 @@ fp::figure capped_figure(const trained& t, const std::vector<fp::index>& caps) {
     return f;
 }
 
-namespace {
-/// Columns of a member's validation.csv against one of them.
-fp::curve validated(const outcome& r, const drawn& m, const std::string& x, const std::string& y) {
-    fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = 0.7 * m.width};
-    fp::read_csv(r.folder / "validation.csv", {x, y}, [&](const auto& row) {
-        c.x.push_back(row[0]);
-        c.y.push_back(row[1]);
-    });
-    c.points = c.x.size() <= 20;
-    return c;
-}
-}  // namespace
-
-std::vector<fp::figure> validation_figures(const trained& t) {
-    fp::figure steps{.title = "At equal steps", .x = {.label = "training step"}, .y = {}, .curves = {}};
-    fp::figure seconds{.title = "At equal time", .x = {.label = "training time (s)"}, .y = {}, .curves = {}};
-    for (const drawn& m : by_member(t)) {
-        const outcome& first = *m.results.front();
-        steps.y.label = seconds.y.label = first.task.score_name;
-        steps.curves.push_back(validated(first, m, "step", "score"));
-        seconds.curves.push_back(validated(first, m, "seconds", "score"));
-    }
-    // From the whole number below all points to the one above: bits do not begin at 0.
-    double low = HUGE_VAL, high = -HUGE_VAL;
-    for (const fp::curve& c : steps.curves)
-        for (const double y : c.y) {
-            low = std::min(low, std::floor(y));
-            high = std::max(high, std::ceil(y));
-        }
-    if (low < high) steps.y.limits = seconds.y.limits = {{low, high}};
-    return {steps, seconds};
-}
-
-fp::figure layers_figure(const trained& t) {
-    fp::figure f{.title = "", .x = {.label = "training step"}, .y = {.label = "median iterations"}, .curves = {}};
-    if (t.results.empty()) return f;
-    constexpr std::array colours{"#9ecae1", "#6baed6", "#3182bd", "#08306b"};
-    const outcome& r = t.results.front();
-    f.title = title_of(t.o.data) + ": iterations of each block of " + t.members.front().label;
-    for (int i = 0; i < t.members.front().settings.model.size.layers; ++i) {
-        const drawn m{.results = {&r},
-                      .label = "block " + std::to_string(i + 1),
-                      .colour = colours[static_cast<std::size_t>(i) % colours.size()]};
-        f.curves.push_back(validated(r, m, "step", "iterations_" + std::to_string(i)));
-    }
-    return f;
-}
-
 std::string score_table(const trained& t) {
     std::string head = "| model | parameters | steps |", rule = "|---|---:|---:|", rows;
     for (const fp::index length : t.o.test_lengths) {
@@ -373,62 +223,6 @@ std::string score_table(const trained& t) {
     }
     for (const std::string& guess : guesses) rows += guess;
     return head + "\n" + rule + "\n" + rows;
-}
-
-fp::picture training_picture(const options& o, const std::vector<drawn>& models) {
-    std::vector<history> histories;
-    histories.reserve(models.size());
-    for (const drawn& m : models) histories.emplace_back(m.results.front()->folder);
-    const fp::axis step = step_axis(histories);
-    const auto against_step = [&](fp::running_means history::*what) {
-        std::vector<fp::curve> curves;
-        curves.reserve(models.size());
-        for (std::size_t i = 0; i < models.size(); ++i)
-            curves.push_back({.label = models[i].label,
-                              .x = (histories[i].*what).x(),
-                              .y = (histories[i].*what).y(),
-                              .colour = models[i].colour,
-                              .width = 0.7 * models[i].width,
-                              .points = false});
-        return curves;
-    };
-
-    fp::figure loss{.title = "Loss",
-                    .x = step,
-                    .y = {.label = "cross-entropy (nats per token)"},
-                    .curves = against_step(&history::loss)};
-    if (!models.empty())
-        loss.level = fp::mark{std::log(static_cast<double>(models.front().results.front()->task.classes)), "guessing"};
-    fp::figure length{.title = "Curriculum",
-                      .x = step,
-                      .y = {.label = "sequence length (tokens)", .log = 2},
-                      .curves = against_step(&history::length)};
-    fp::figure iterations{.title = iterations_title(o),
-                          .x = step,
-                          .y = {.label = "median iterations"},
-                          .curves = against_step(&history::iterations)};
-    const std::string length_unit = models.empty() ? "" : length_axis(models).label;
-    fp::figure residual{.title = "Median relative residual after training",
-                        .x = {.label = length_unit, .log = 2},
-                        .y = {.label = "residual", .log = 10},
-                        .curves = {},
-                        .level = fp::mark{o.schedule.tolerance, "tolerance"},
-                        .dashed = "largest"};
-    for (const drawn& m : models) {
-        const auto of = [](double fp::convergence_summary::*number) {
-            return [number](const test_result& t) {
-                return t.evaluation.convergence ? (*t.evaluation.convergence).*number : NAN;
-            };
-        };
-        residual.curves.push_back(against_length(m, m.label, of_test(of(&fp::convergence_summary::median_residual))));
-        residual.curves.push_back(
-            thin(against_length(m, m.label, of_test(of(&fp::convergence_summary::largest_residual)))));
-    }
-
-    std::vector<fp::figure> figures{loss, length};
-    if (has_points(iterations, 2)) figures.push_back(iterations);
-    if (has_points(residual, 2)) figures.push_back(residual);
-    return {title_of(o.data) + ": training at T = " + std::to_string(o.training.length), figures};
 }
 
 void draw(const fp::picture& p, const options& o, const std::string& name) {

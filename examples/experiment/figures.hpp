@@ -29,6 +29,9 @@ fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models)
 fp::figure score_figure(const options& o, const std::vector<drawn>& models, const std::string& title);
 /// Median iterations against the length, of models that have a fixed point.
 fp::figure iterations_figure(const options& o, const std::vector<drawn>& models);
+/// The same, and, dashed, the iterations of the same models by the authors' loop: damped, until the smallest residual that each sequence
+/// of a batch has had is below 0.1. On the CPU.
+fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& models);
 /// The score at the last of the test lengths against the number of parameters.
 fp::figure parameters_figure(const trained& t, const std::string& title);
 /// The longest test length of which, as of all shorter ones, 90 % are right, against the seconds of training.

@@ -1,8 +1,7 @@
 #pragma once
 
 #include <fprnn/fixed_point/adjoint.hpp>
-#include <fprnn/fixed_point/schedule.hpp>
-#include <fprnn/fixed_point/stop.hpp>
+#include <fprnn/fixed_point/method.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/trainer.hpp>
@@ -94,8 +93,9 @@ public:
     virtual fp::evaluation evaluate(const parameters& theta, fp::index length, fp::index sequences,
                                     const sampler& sample) const = 0;
     virtual answers solve(const parameters& theta, tokens x) const = 0;
-    /// The same network, solved in another way.
+    /// The same network, solved in another way; by a method that is for the host on the CPU alone.
     virtual std::unique_ptr<network> with(fp::chunked schedule) const = 0;
+    virtual std::unique_ptr<network> solved_by(const fp::method& m) const = 0;
     virtual bool has_fixed_point() const = 0;
     /// Such as "2 threads".
     virtual std::string where() const = 0;

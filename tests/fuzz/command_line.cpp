@@ -10,6 +10,7 @@
 #include "examples/experiment/exhibits_state_tracking.cpp"
 #include "examples/experiment/exhibits_tasks.cpp"
 #include "examples/experiment/figures.cpp"
+#include "examples/experiment/figures_of_training.cpp"
 #include "examples/experiment/options.cpp"
 #include "examples/experiment/solutions.cpp"
 

@@ -1,0 +1,105 @@
+#pragma once
+
+#include "figures.hpp"
+
+#include <fprnn/io/picture.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <utility>
+
+/// Curves of results, with the seeds of a model as an interval.
+namespace experiment {
+
+/// The longest data in training, as the task counts them.
+inline std::optional<fp::mark> longest_in_training(const options& o) {
+    const bool made = o.data.task == data_options::kind::copy || o.data.task == data_options::kind::arithmetic;
+    return fp::mark{static_cast<double>(made ? o.data.longest : o.training.length), "training length"};
+}
+
+/// The mean of what seeds have at one x, and what lies between the least and the largest.
+class interval {
+public:
+    void add(double y) {
+        sum_ += y;
+        low_ = std::min(low_, y);
+        high_ = std::max(high_, y);
+        ++count_;
+    }
+    void append_to(fp::curve& c, double x) const {
+        c.x.push_back(x);
+        c.y.push_back(sum_ / static_cast<double>(count_));
+        c.low.push_back(low_);
+        c.high.push_back(high_);
+    }
+
+private:
+    double sum_ = 0, low_ = HUGE_VAL, high_ = -HUGE_VAL;
+    fp::index count_ = 0;
+};
+
+/// Without a band where every interval is one number.
+inline fp::curve without_empty_band(fp::curve c) {
+    if (c.low == c.high) {
+        c.low.clear();
+        c.high.clear();
+    }
+    return c;
+}
+
+/// A curve of number(result, i) at the i-th test length.
+template <class Number>
+fp::curve against_length(const drawn& m, const std::string& label, Number&& number) {
+    fp::curve c{.label = label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
+    const auto& lengths = m.results.front()->table;
+    for (std::size_t i = 0; i < lengths.size(); ++i) {
+        interval all;
+        for (const outcome* r : m.results) all.add(number(*r, i));
+        all.append_to(c, static_cast<double>(lengths[i].length));
+    }
+    c.points = lengths.size() <= 20;
+    return without_empty_band(std::move(c));
+}
+template <class Number>
+auto of_test(Number&& number) {
+    return [number](const outcome& r, std::size_t i) { return static_cast<double>(number(r.table[i])); };
+}
+inline double score_of(const test_result& t) { return t.score; }
+
+/// A curve of y(result) at x(result), and the results of an x together.
+template <class X, class Y>
+fp::curve against(const drawn& m, X&& x, Y&& y) {
+    std::map<double, interval> at;
+    for (const outcome* r : m.results) at[x(*r)].add(y(*r));
+    fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
+    for (const auto& [where, all] : at) all.append_to(c, where);
+    return without_empty_band(std::move(c));
+}
+
+/// The axis of a task's score, and what guessing is worth.
+inline void set_score(fp::figure& f, const fp::task& task) {
+    f.y.label = task.score_name;
+    if (!task.less_is_better) f.y.limits = {{0, 1}};
+    if (std::isfinite(task.guess)) f.level = fp::mark{task.guess, task.guess_name};
+}
+inline fp::axis length_axis(const std::vector<drawn>& models) {
+    return {.label = "length of the test sequence (" + models.front().results.front()->task.length_unit + ")"};
+}
+
+inline fp::curve thin(fp::curve c) {
+    c.label.clear();
+    c.width = 2;
+    c.dash = 2;
+    c.points = false;
+    return c;
+}
+
+/// What the number of iterations of a sequence is.
+inline std::string iterations_title(const options& o) {
+    if (o.schedule.length == fp::whole_sequence) return "Iterations of a sequence";
+    return std::string("Iterations of a sequence's slowest ") + (o.schedule.length == 1 ? "token" : "chunk");
+}
+
+}  // namespace experiment
