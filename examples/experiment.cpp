@@ -52,15 +52,16 @@ bool train_one(const options& o) {
 /// Every number of every test of an exhibit; none of them depends on the machine's speed.
 void write_results(const trained& all) {
     fp::csv_file csv(all.o.out / (std::string(all.o.shown->name) + ".csv"),
-                     "model,seed,parameters,steps,length,score,sequence_accuracy,token_accuracy,loss,"
+                     "model,task,seed,parameters,steps,length,score,sequence_accuracy,token_accuracy,loss,"
                      "median_iterations,share_converged");
     for (std::size_t i = 0; i < all.results.size(); ++i)
         for (const test_result& t : all.results[i].table) {
             const auto& c = t.evaluation.convergence;
             const auto cell = [&](auto number) { return c ? std::optional<double>((*c).*number) : std::nullopt; };
-            csv.row({all.members[i].label, all.members[i].settings.seed, all.results[i].parameters,
-                     all.results[i].training.steps, t.length, t.score, t.evaluation.accuracy.sequence,
-                     t.evaluation.accuracy.token, t.evaluation.loss, cell(&fp::convergence_summary::median_iterations),
+            csv.row({all.members[i].label, all.results[i].task.name, all.members[i].settings.seed,
+                     all.results[i].parameters, all.results[i].training.steps, t.length, t.score,
+                     t.evaluation.accuracy.sequence, t.evaluation.accuracy.token, known(t.evaluation.loss),
+                     cell(&fp::convergence_summary::median_iterations),
                      cell(&fp::convergence_summary::share_converged)});
         }
 }
@@ -78,12 +79,11 @@ bool show(const options& o) {
         all.results.push_back(run(one.settings));
         const outcome& result = all.results.back();
         print_table(result);
-        summary["task"] = result.task.name;
         summary[one.settings.out.lexically_relative(o.out).string()] = result.summary;
     }
     summary["seconds_total"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     summary["interrupted"] = fp::interrupt::requested();
-    fp::write_file(o.out / "summary.json", summary.dump(4) + "\n");
+    write_json(o.out / "summary.json", summary);
     write_results(all);
     o.shown->show(all);
     return finite(all.results);

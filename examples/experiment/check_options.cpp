@@ -66,7 +66,9 @@ void check_dependence(const options& o) {
         if (!(a.sees_y == none)) refuse("--sees-y", "none or mixer+bc with fp-rnn", got);
         if (a.mixer != mixing::kronecker &&
             (a.mixer != mixing::householder || a.reflections != 4 || a.reflection_scale != 1))
-            refuse("--sees-y", "none with --mixer kronecker, or householder with 4 reflections", o.mixer_name);
+            refuse("--sees-y", "none with --mixer kronecker, or householder with 4 reflections of scale 1",
+                   o.mixer_name + " with " + std::to_string(a.reflections) + " of scale " +
+                       std::to_string(a.reflection_scale));
     } else if (!a.convolution || a.mixer != mixing::householder || a.reflections != 4) {
         refuse("--sees-y", "mixer+bc, or --convolution with --mixer householder --reflections 4", got);
     }

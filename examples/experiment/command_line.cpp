@@ -8,8 +8,10 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <ostream>
+#include <string_view>
 
 namespace experiment {
 
@@ -144,6 +146,13 @@ private:
         return text;
     }
 
+    /// A name that checkpoints and JSON can hold.
+    static std::string as_utf8(const std::string& name, const std::string& text) {
+        const auto replaced = nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::ignore);
+        if (nlohmann::json::parse(replaced) != text) refuse(name, "a name in UTF-8", text);
+        return as_folder(name, text);
+    }
+
     void add_task() {
         add("--task", "TASK", names_in(choices::tasks), "word-problem",
             [this](const std::string& name, const std::string& text) {
@@ -162,7 +171,7 @@ private:
         add("--files", "PATH",
             "of text: a file, or a folder of which a tenth of the files is held back for tests; of catbabi: the folder "
             "en-valid-10k of the official data, without which stories are generated",
-            "", into(o_.data.files, as_folder));
+            "", into(o_.data.files, as_utf8));
     }
 
     void add_model() {
@@ -250,6 +259,8 @@ private:
             [this](const std::string& name, const std::string& text) {
                 o_.test_ell_max = static_cast<int>(whole{1, 1000000}(name, text));
             });
+        app_.add_flag("--test-prefixes", o_.tests_prefixes,
+                      help_text("the beginnings of the longest test sequences stand for the shorter lengths"));
         add("--test-sequences", "N", "sequences for each test length", "1024; some figures: 512",
             into(o_.test_sequences, whole{1, 1 << 24}));
     }
@@ -281,9 +292,9 @@ private:
         app_.add_flag(
             "--resume", o_.resume,
             help_text(
-                "go on from the newest checkpoint in --out, with the same options; --threads, the number of a GPU, "
-                "--test-lengths, --test-sequences and --checkpoint-every may be others. Without a checkpoint, start "
-                "anew"));
+                "go on from the newest checkpoint in --out, with the same options; --threads, the number of a GPU, all "
+                "that begin with --test, --checkpoint-every, --validate-every and --seeds may be others. Without a "
+                "checkpoint, start anew"));
     }
 
     void add_job() {
@@ -342,6 +353,31 @@ bool command_line::read(std::vector<std::string> arguments, std::ostream& printe
     return !list_;
 }
 
+/// What was given and is so in no member, or of which the members are to differ, an exhibit chooses itself.
+void require_heard(const options& o, const std::vector<options>& all) {
+    if (!o.shown) return;
+    constexpr std::string_view elsewhere[] = {"out", "seed", "threads"}, of_data[] = {"group", "operators", "sees_y"};
+    const auto among = [](const auto& names, const std::string& key) {
+        return std::find(std::begin(names), std::end(names), key) != std::end(names);
+    };
+    const auto asked = to_json(o);
+    std::vector<nlohmann::ordered_json> members;
+    members.reserve(all.size());
+    for (const options& one : all) members.push_back(to_json(one));
+    for (const auto& [option, text] : o.given) {
+        std::string key = option.substr(2);
+        std::replace(key.begin(), key.end(), '-', '_');
+        if (!asked.contains(key) || among(elsewhere, key)) continue;
+        const auto has_it = [&](const auto& one) {
+            const bool in_tests = key == "ell_max" && one.contains("test_ell_max") && one["test_ell_max"] == asked[key];
+            return in_tests || (one.contains(key) && one[key] == asked[key]);
+        };
+        const auto n = std::count_if(members.begin(), members.end(), has_it);
+        if (n == 0 || (among(of_data, key) && n < std::ssize(members)))
+            refuse(option, "to stand without " + job_of(o) + ", which chooses it itself", text);
+    }
+}
+
 /// What an exhibit chooses itself, and what only an exhibit has.
 void require_job(const options& o) {
     const std::string exhibit_options = "--compare, --figure or --table";
@@ -370,6 +406,7 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
         if (o.given.contains(option) &&
             std::none_of(all.begin(), all.end(), [&](const options& one) { return one.given.contains(option); }))
             refuse(option, "to stand with a job that has a model with it", job_of(o));
+    require_heard(o, all);
     for (const options& one : all) check_together(one);
     return o;
 }

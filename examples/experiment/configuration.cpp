@@ -4,6 +4,7 @@
 #include "exhibits.hpp"
 #include "readers.hpp"
 
+#include <fprnn/io/files.hpp>
 #include <fprnn/io/read_file.hpp>
 #include <fprnn/version.hpp>
 
@@ -20,6 +21,10 @@ const char* const version =
     FPRNN_TEXT(FPRNN_VERSION_MAJOR) "." FPRNN_TEXT(FPRNN_VERSION_MINOR) "." FPRNN_TEXT(FPRNN_VERSION_PATCH);
 
 using json = nlohmann::ordered_json;
+
+void write_json(const std::filesystem::path& path, const json& j) {
+    fp::write_file(path, j.dump(4, ' ', false, json::error_handler_t::replace) + "\n");
+}
 
 json to_json(const options& o) {
     const auto& t = o.training;
@@ -84,6 +89,7 @@ json to_json(const options& o) {
     j["adjoint"] = o.one_step ? "one-step" : "implicit";
     j["test_lengths"] = o.test_lengths;
     if (o.test_ell_max) j["test_ell_max"] = *o.test_ell_max;
+    if (o.tests_prefixes) j["test_prefixes"] = true;
     j["test_sequences"] = o.test_sequences;
     j["seed"] = o.seed;
     j["threads"] = o.machine.threads;
@@ -100,8 +106,8 @@ json to_json(const options& o) {
 
 json training_configuration(const options& o) {
     json j = to_json(o);
-    for (const char* other : {"version", "test_lengths", "test_ell_max", "test_sequences", "threads", "gpu", "out",
-                              "checkpoint_every", "validate_every"})
+    for (const char* other : {"version", "test_lengths", "test_ell_max", "test_prefixes", "test_sequences", "threads",
+                              "gpu", "out", "checkpoint_every", "validate_every"})
         j.erase(other);
     return j;
 }

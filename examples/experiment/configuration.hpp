@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -12,6 +13,10 @@ namespace experiment {
 
 /// The program's, such as "0.1.0".
 extern const char* const version;
+
+/// Indented; bytes of a path that are not UTF-8, which JSON is, are replaced. Errors: std::runtime_error when the file
+/// cannot be written.
+void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& j);
 
 /// All options of a single model, as they are written to config.json.
 nlohmann::ordered_json to_json(const options& o);

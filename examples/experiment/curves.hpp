@@ -7,16 +7,15 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <utility>
 
 /// Curves of results, with the seeds of a model as an interval.
 namespace experiment {
 
 /// The longest data in training, as the task counts them.
-inline std::optional<fp::mark> longest_in_training(const options& o) {
+inline fp::mark longest_in_training(const options& o) {
     const bool made = o.data.task == data_options::kind::copy || o.data.task == data_options::kind::arithmetic;
-    return fp::mark{static_cast<double>(made ? o.data.longest : o.training.length), "training length"};
+    return {static_cast<double>(made ? o.data.longest : o.training.length), "training length"};
 }
 
 /// The mean of what seeds have at one x, and what lies between the least and the largest.
@@ -78,11 +77,11 @@ fp::curve against(const drawn& m, X&& x, Y&& y) {
     return without_empty_band(std::move(c));
 }
 
-/// The axis of a task's score, and what guessing is worth.
-inline void set_score(fp::figure& f, const fp::task& task) {
+/// The axis of a task's score, and what guessing is worth at the longest length.
+inline void set_score(fp::figure& f, const fp::task& task, fp::index longest) {
     f.y.label = task.score_name;
     if (!task.less_is_better) f.y.limits = {{0, 1}};
-    if (std::isfinite(task.guess)) f.level = fp::mark{task.guess, task.guess_name};
+    if (task.guess) f.level = fp::mark{task.guess(longest), task.guess_name};
 }
 inline fp::axis length_axis(const std::vector<drawn>& models) {
     return {.label = "length of the test sequence (" + models.front().results.front()->task.length_unit + ")"};

@@ -54,7 +54,7 @@ std::vector<member> members_of(const options& o) {
             seeded.push_back(one);
             options& settings = seeded.back().settings;
             settings.seed += static_cast<std::uint64_t>(k);
-            if (o.seeds > 1) settings.out /= "seed_" + std::to_string(settings.seed);
+            if (k > 0) settings.out /= "seed_" + std::to_string(settings.seed);  // --seeds may grow with --resume
         }
     return seeded;
 }

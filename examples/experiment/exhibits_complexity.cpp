@@ -29,7 +29,7 @@ void fill_in_complexity(options& o) {
 
 std::vector<member> of_complexities(const options& o) {
     members m(o);
-    m.add_baseline("mamba", "Mamba", diagonal_orange, o.model.size.layers);
+    m.add_baseline("mamba", "Mamba without convolution", diagonal_orange, o.model.size.layers);
     for (const int r : {1, 2, 4})
         m.add_fp_mamba("h" + std::to_string(r), "FP-Mamba-H, r = " + std::to_string(r), fp_blue, "householder", r);
     m.add_fp_mamba("dplr", "FP-Mamba-DPLR, r = 4", fp_blue, "dplr");
@@ -72,6 +72,7 @@ costs measure(const outcome& r, const options& o, int iterations) {
 }
 
 void show_complexity(const trained& t) {
+    if (fp::interrupt::requested()) return;
     constexpr int most = 16;
     std::string table =
         "| model | parameters | forward, 1 iteration | each further one | training step, 1 iteration | each further "
@@ -99,9 +100,10 @@ void show_complexity(const trained& t) {
                  cell(one.forward, forward_of_first) + further(many.forward, one.forward, forward_of_first) +
                  cell(one.training, training_of_first) + further(many.training, one.training, training_of_first) + "\n";
     }
+    if (fp::interrupt::requested()) return;
     const auto path = t.o.out / (std::string(t.o.shown->name) + ".md");
     fp::write_file(path, table);
-    std::printf("\nOf a token, and in parts of Mamba's:\n%s\n%s\n", table.c_str(), path.c_str());
+    std::printf("\nOf a token, and in parts of the first row's:\n%s\n%s\n", table.c_str(), path.c_str());
 }
 
 }  // namespace

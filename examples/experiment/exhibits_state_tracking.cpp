@@ -11,11 +11,10 @@ namespace experiment {
 
 namespace {
 
-constexpr std::array blues{"#7fb2e5", "#3f7fbf", "#1b3f8b"};
-
 void use_steps(options& o, fp::index steps) { defaults{o}("--steps", o.training.steps, steps); }
 
-/// The authors' sizes, optimiser and data of A5 and S5 at T = 16; steps as many sequences as five epochs.
+/// The authors' sizes, rate and data of A5 and S5 at T = 16; steps as many sequences as five epochs. How a rate rises
+/// and falls and the limit of a gradient's norm stay this program's.
 void paper_state_tracking(options& o) {
     const defaults use{o};
     use("--d-model", o.model.size.d_model, 512);
@@ -25,9 +24,7 @@ void paper_state_tracking(options& o) {
     use("--curriculum", o.training.first_length, o.training.length);
     use("--learning-rate", o.training.optimiser.learning_rate, 1e-4);
     use("--weight-decay", o.training.optimiser.weight_decay, 0.01);
-    use("--schedule", o.schedule.length, fp::whole_sequence);
-    use("--tolerance", o.schedule.tolerance, 0.1);
-    use("--adjoint", o.one_step, true);
+    use_authors_iteration(o);
     use("--seeds", o.seeds, 3);
 }
 
@@ -70,6 +67,7 @@ void test_beginnings(options& o, const char* range) {
 void bound_training(options& o, int ell_max) {
     o.test_ell_max = o.test_ell_max.value_or(o.schedule.ell_max);
     o.schedule.ell_max = ell_max;
+    o.draws_ell_max = false;
 }
 
 void fill_in_bounded(options& o) {
@@ -125,17 +123,13 @@ void fill_in_train_time(options& o) {
 /// Baselines of growing depth, and FP-Mamba with growing ℓ_max.
 std::vector<member> of_train_times(const options& o) {
     members m(o);
-    for (const auto& [name, label, colour] :
-         {std::array{"mamba", "Mamba", diagonal_orange}, std::array{"mamba2", "Mamba-2", "#e5b25d"},
-          std::array{"gated-deltanet", "Gated DeltaNet", delta_red}})
-        for (const int layers : {1, 2, 4}) {
-            options& baseline = m.add_baseline(name, label, colour, layers);
-            baseline.out += "_" + std::to_string(layers);
-        }
+    m.add_depths("published-mamba", "Mamba", diagonal_orange);
+    m.add_depths("mamba2", "Mamba-2", light_orange);
+    m.add_depths("gated-deltanet", "Gated DeltaNet", delta_red);
     for (const int ell_max : {2, 4, 8, 16})
         bound_training(m.add("ell_max_" + std::to_string(ell_max), "FP-Mamba, ℓ_{max} = 2, 4, 8, 16", fp_blue),
                        ell_max);
-    options& drawn = m.add("gamma", "FP-Mamba, ℓ_{max} of Γ(4, 1)", "#7fb2e5");
+    options& drawn = m.add("gamma", "FP-Mamba, ℓ_{max} of Γ(4, 1)", blues[0]);
     bound_training(drawn, o.schedule.ell_max);
     drawn.draws_ell_max = true;
     auto all = std::move(m).all();
@@ -159,13 +153,9 @@ std::vector<member> of_many_sizes(const options& o) {
         const int r = 1 << i;
         m.add_fp_mamba("fp_mamba_h" + std::to_string(r), "FP-Mamba-H", fp_blue, "householder", r);
     }
-    for (const auto& [name, label, colour] :
-         {std::array{"mamba", "Mamba", diagonal_orange}, std::array{"mamba2", "Mamba-2", "#e5b25d"},
-          std::array{"gated-deltanet", "Gated DeltaNet", delta_red}})
-        for (const int layers : {1, 2, 4}) {
-            options& baseline = m.add_baseline(name, label, colour, layers);
-            baseline.out += "_" + std::to_string(layers);
-        }
+    m.add_depths("published-mamba", "Mamba", diagonal_orange);
+    m.add_depths("mamba2", "Mamba-2", light_orange);
+    m.add_depths("gated-deltanet", "Gated DeltaNet", delta_red);
     return std::move(m).all();
 }
 void show_params(const trained& t) {
@@ -180,17 +170,17 @@ std::vector<member> of_both_groups(const options& o) {
     members m(o);
     for (const std::string group : {"A5", "S5"}) {
         members of_group(o);
-        of_group.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
+        of_group.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
         for (const int i : {0, 1, 2}) {
             const std::string r = std::to_string(1 << i);
             of_group.add_fp_mamba("h" + r, "FP-Mamba-H, r = " + r, blues[static_cast<std::size_t>(i)], "householder",
                                   1 << i);
         }
-        of_group.add_fp_mamba("dplr", "FP-Mamba-DPLR, r = 4", "#35978f", "dplr");
-        of_group.add_baseline("mamba", "Mamba", diagonal_orange, 2);
-        of_group.add_baseline("mamba2", "Mamba-2", "#e5b25d", 2);
+        of_group.add_fp_mamba("dplr", "FP-Mamba-DPLR, r = 4", dplr_teal, "dplr");
+        of_group.add_baseline("published-mamba", "Mamba", diagonal_orange, 2);
+        of_group.add_baseline("mamba2", "Mamba-2", light_orange, 2);
         of_group.add_baseline("gated-deltanet", "Gated DeltaNet", delta_red, 2);
-        of_group.add_baseline("delta-product", "DeltaProduct, n_h = 4", "#e08a84", 2);
+        of_group.add_baseline("delta-product", "DeltaProduct, n_h = 4", light_red, 2);
         of_group.add_baseline("lstm", "LSTM", lstm_green, 1);
         for (member& one : std::move(of_group).all()) {
             one.settings.data.group = group;
@@ -222,8 +212,8 @@ void fill_in_fp_rnn(options& o) {
 std::vector<member> of_fp_rnns(const options& o) {
     members m(o);
     for (const auto& [name, label, mixer, r, seen, unseen] :
-         {std::tuple("h4", "H, r = 4", "householder", 4, "#1b3f8b", "#7fb2e5"),
-          {"k", "K", "kronecker", 1, "#5b2a86", "#b79fd0"}})
+         {std::tuple("h4", "H, r = 4", "householder", 4, blues[2], blues[0]),
+          {"k", "K", "kronecker", 1, kronecker_violet, "#b79fd0"}})
         for (const bool sees : {true, false}) {
             options& one = m.add_fp_mamba(std::string(name) + (sees ? "" : "_of_x"),
                                           std::string("FP-RNN-") + label + (sees ? "" : ", Q of x alone"),
@@ -255,7 +245,7 @@ void fill_in_two_solutions(options& o) {
 }
 std::vector<member> of_four_mixers(const options& o) {
     members m(o);
-    m.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
+    m.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
     for (const int i : {0, 1, 2}) {
         const std::string r = std::to_string(1 << i);
         m.add_fp_mamba("h" + r, "FP-Mamba-H, r = " + r, blues[static_cast<std::size_t>(i)], "householder", 1 << i);
@@ -281,13 +271,12 @@ std::vector<member> of_three_models(const options& o) {
     members m(o);
     m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", blues[0], "householder", 1);
     m.add_fp_mamba("h4", "FP-Mamba-H, r = 4", blues[2], "householder", 4);
-    m.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
-    for (const auto& [mixer, label, colour, reflections] :
-         {std::tuple("householder", "FP-Mamba2-H, r = 1", "#7fbf7b", 1),
-          {"householder", "FP-Mamba2-H, r = 4", "#35978f", 4},
-          {"kronecker", "FP-Mamba2-K", "#1b6e5a", 1}}) {
-        options& one =
-            m.add_fp_mamba(std::string(mixer) + "_2_" + std::to_string(reflections), label, colour, mixer, reflections);
+    m.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
+    for (const auto& [folder, mixer, label, colour, reflections] :
+         {std::tuple("mamba2_h1", "householder", "FP-Mamba2-H, r = 1", "#7fbf7b", 1),
+          {"mamba2_h4", "householder", "FP-Mamba2-H, r = 4", "#35978f", 4},
+          {"mamba2_k", "kronecker", "FP-Mamba2-K", "#1b6e5a", 1}}) {
+        options& one = m.add_fp_mamba(folder, label, colour, mixer, reflections);
         use_model(one, "fp-mamba2");
     }
     m.add_baseline("delta-product", "DeltaProduct, n_h = 4", delta_red, 1);

@@ -22,7 +22,8 @@ void fill_in_copying(options& o) {
     use("--steps", o.training.steps, 8000);
     use("--test-sequences", o.test_sequences, 512);
 }
-/// The authors' sizes and optimiser; the context is the paper's.
+/// The authors' sizes, steps and rate; the context is the paper's. How a rate rises and falls, its decay and the limit
+/// of a gradient's norm stay this program's.
 void paper_copying(options& o) {
     const defaults use{o};
     use("--shortest", o.data.shortest, 5);
@@ -35,6 +36,7 @@ void paper_copying(options& o) {
     use("--d-state", o.model.size.d_state, 32);
     use("--steps", o.training.steps, 10000);
     use("--learning-rate", o.training.optimiser.learning_rate, 1e-5);
+    use_authors_iteration(o);
     use("--seeds", o.seeds, 3);
 }
 std::vector<member> of_copying(const options& o) {
@@ -42,14 +44,14 @@ std::vector<member> of_copying(const options& o) {
     m.add_fp_mamba("fp_mamba_h4", "FP-Mamba-H, r = 4", fp_blue, "householder", 4).model.convolution = true;
     // At D = 64 FP-Mamba has 63,300 parameters, these 63,064, 62,712 and 63,636.
     m.add_wide_baseline("published-mamba", "Mamba", diagonal_orange, 2, 1.8125);
-    m.add_wide_baseline("mamba2", "Mamba-2", "#e5b25d", 2, 2.125);
+    m.add_wide_baseline("mamba2", "Mamba-2", light_orange, 2, 2.125);
     m.add_wide_baseline("gated-deltanet", "Gated DeltaNet", delta_red, 2, 1.625);
     return std::move(m).all();
 }
 void show_copying(const trained& t) {
     const auto models = by_member(t);
     std::vector<fp::figure> figures{score_figure(t.o, models, "Accuracy")};
-    if (fp::figure iterations = iterations_figure(t.o, models); !iterations.curves.empty())
+    if (fp::figure iterations = both_iterations_figure(t.o, models); !iterations.curves.empty())
         figures.push_back(std::move(iterations));
     draw(fp::picture("Copying, trained on " + std::to_string(t.o.data.shortest) + " to " +
                          std::to_string(t.o.data.longest) + " letters",
@@ -60,6 +62,10 @@ void show_copying(const trained& t) {
 /// As copying, but of one length, and of one model with what sees y_{t−1} chosen.
 void fill_in_dependence(options& o) {
     fill_in_copying(o);
+    defaults{o}("--test-lengths", o.test_lengths, {o.data.longest, 2 * o.data.longest});
+}
+void paper_dependence(options& o) {
+    paper_copying(o);
     defaults{o}("--test-lengths", o.test_lengths, {o.data.longest, 2 * o.data.longest});
 }
 std::vector<member> of_dependence(const options& o) {
@@ -76,18 +82,18 @@ void fill_in_copying_params(options& o) {
     fill_in_copying(o);
     defaults{o}("--test-lengths", o.test_lengths, {2 * o.data.longest});
 }
+void paper_copying_params(options& o) {
+    paper_copying(o);
+    defaults{o}("--test-lengths", o.test_lengths, {2 * o.data.longest});
+}
 std::vector<member> of_copying_sizes(const options& o) {
     members m(o);
     for (const int r : {1, 2, 4})
         m.add_fp_mamba("fp_mamba_h" + std::to_string(r), "FP-Mamba-H", fp_blue, "householder", r).model.convolution =
             true;
-    for (const auto& [name, label, colour] :
-         {std::array{"published-mamba", "Mamba", diagonal_orange}, std::array{"mamba2", "Mamba-2", "#e5b25d"},
-          std::array{"gated-deltanet", "Gated DeltaNet", delta_red}})
-        for (const int layers : {1, 2, 4}) {
-            options& baseline = m.add_baseline(name, label, colour, layers);
-            baseline.out += "_" + std::to_string(layers);
-        }
+    m.add_depths("published-mamba", "Mamba", diagonal_orange);
+    m.add_depths("mamba2", "Mamba-2", light_orange);
+    m.add_depths("gated-deltanet", "Gated DeltaNet", delta_red);
     return std::move(m).all();
 }
 void show_copying_params(const trained& t) {
@@ -110,14 +116,16 @@ void paper_arithmetic(options& o) {
     use("--d-inner", o.model.size.d_inner, 256);
     use("--steps", o.training.steps, 100000);
     use("--learning-rate", o.training.optimiser.learning_rate, 1e-3);
+    use_authors_iteration(o);
 }
 std::vector<member> of_arithmetic(const options& o) {
     members m(o);
     for (const bool multiplies : {false, true}) {
         members of_set(o);
         of_set.add_fp_mamba("fp_mamba_h4", "FP-Mamba-H, r = 4", fp_blue, "householder", 4).model.convolution = true;
-        of_set.add_baseline("published-mamba", "Mamba", diagonal_orange, o.model.size.layers);
-        of_set.add_baseline("gated-deltanet", "Gated DeltaNet", delta_red, o.model.size.layers);
+        // At D = 64 FP-Mamba has 120,200 parameters.
+        of_set.add_wide_baseline("published-mamba", "Mamba", diagonal_orange, o.model.size.layers, 3.625);
+        of_set.add_wide_baseline("gated-deltanet", "Gated DeltaNet", delta_red, o.model.size.layers, 4);
         for (member& one : std::move(of_set).all()) {
             one.label += multiplies ? " (+ - *)" : " (+ -)";
             one.settings.data.multiplies = multiplies;
@@ -153,7 +161,7 @@ void show_caps(const trained& t) {
 /// The sources of Python's manual, of Debian's package python3.11-doc.
 constexpr const char* default_files = "/usr/share/doc/python3.11/html/_sources";
 
-void fill_in_language(options& o) {
+void fill_in_text(options& o, fp::index steps) {
     if (!o.given.contains("--files")) {
         if (!std::filesystem::exists(default_files))
             throw fp::argument_error(
@@ -164,20 +172,21 @@ void fill_in_language(options& o) {
     }
     use_task(o, "text");
     const defaults use{o};
-    use("--steps", o.training.steps, 3000);
+    use("--steps", o.training.steps, steps);
     use("--validate-every", o.validate_every, std::max<fp::index>(1, o.training.steps / 20));
     if (o.validate_every == 0)
         throw fp::argument_error("--validate-every: expected at least 1, which is what is drawn, got '0'");
     use("--test-sequences", o.test_sequences, 256);
     use("--test-lengths", o.test_lengths, {o.training.length});
 }
+void fill_in_language(options& o) { fill_in_text(o, 3000); }
 std::vector<member> of_language(const options& o) {
     members m(o);
     // At D = 64 Mamba has 102,320 parameters, FP-Mamba 107,872, 101,954 and 118,596.
     m.add_wide_baseline("published-mamba", "Mamba", diagonal_orange, 2, 2.125);
-    m.add_fp_mamba("k", "FP-Mamba-K", "#5b2a86", "kronecker");
-    m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", "#7fb2e5", "householder", 1);
-    m.add_fp_mamba("h2", "FP-Mamba-H, r = 2", "#1b3f8b", "householder", 2);
+    m.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
+    m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", blues[0], "householder", 1);
+    m.add_fp_mamba("h2", "FP-Mamba-H, r = 2", blues[2], "householder", 2);
     auto all = std::move(m).all();
     for (member& one : all) {
         one.settings.model.size.layers = 2;
@@ -190,13 +199,12 @@ void show_language(const trained& t) {
 }
 
 void fill_in_language_iterations(options& o) {
+    fill_in_text(o, 2000);
     const defaults use{o};
     use("--layers", o.model.size.layers, 4);
     use("--schedule", o.schedule.length, fp::whole_sequence);
     use("--tolerance", o.schedule.tolerance, 1e-2);
     use("--adjoint", o.one_step, true);
-    use("--steps", o.training.steps, 2000);
-    fill_in_language(o);
 }
 std::vector<member> of_language_iterations(const options& o) {
     members m(o);
@@ -222,9 +230,11 @@ void paper_catbabi(options& o) {
 }
 std::vector<member> of_catbabi(const options& o) {
     members m(o);
-    for (const int layers : {1, 2}) {
+    for (const int layers : {1, 2, 4}) {
+        if (layers == 4 && !o.paper_size) break;
         const std::string of_layers = "_" + std::to_string(layers), in_words = layers == 1 ? ", 1 layer" : ", 2 layers";
         m.add_baseline("published-mamba", "Mamba" + in_words, diagonal_orange, layers).out += of_layers;
+        if (layers == 4) break;
         for (const auto& [folder, label, mixer, r] : {std::tuple("k", "FP-Mamba-K", "kronecker", 1),
                                                       {"h1", "FP-Mamba-H, r = 1", "householder", 1},
                                                       {"h2", "FP-Mamba-H, r = 2", "householder", 2}}) {
@@ -255,7 +265,7 @@ const exhibit catalogue::dependence{
     "accuracy of copied strings of once and twice the length, by what sees y of the token before",
     "",
     fill_in_dependence,
-    paper_copying,
+    paper_dependence,
     of_dependence,
     show_scores};
 const exhibit catalogue::copying{
@@ -274,7 +284,7 @@ const exhibit catalogue::parameters_of_copying{exhibit::kind::figure,
                                                "accuracy of copied strings of twice the length against parameters",
                                                "",
                                                fill_in_copying_params,
-                                               paper_copying,
+                                               paper_copying_params,
                                                of_copying_sizes,
                                                show_copying_params};
 const exhibit catalogue::arithmetic{

@@ -24,11 +24,6 @@ using json = nlohmann::ordered_json;
 using real = network::real;
 using parameters = fp::parameter_tree<real>;
 
-void write_json(const std::filesystem::path& path, const json& j) {
-    // A folder's name need not be UTF-8, which JSON is.
-    fp::write_file(path, j.dump(4, ' ', false, json::error_handler_t::replace) + "\n");
-}
-
 const char* text_of(fp::training_end end) {
     switch (end) {
         case fp::training_end::steps: return "steps";
@@ -84,6 +79,9 @@ public:
         file_ = steps == 0 ? fp::csv_file(path, header) : fp::csv_file::continued(path, header, steps);
     }
 
+    void sync() {
+        if (file_) file_->sync();
+    }
     bool is_due(fp::index step) const { return file_ && (step % o_.validate_every == 0 || step == o_.training.steps); }
     void add(const fp::training_step& s, const parameters& theta) {
         const auto e = model_->evaluate(theta, set_.tokens, set_.sequences, set_.data);
@@ -137,6 +135,7 @@ fp::training_result train(const options& o, const fp::task& task, const network&
         if (saved == state.steps) return;
         // A checkpoint that survives a power failure needs the rows before it.
         metrics.sync();
+        validated.sync();
         fp::save_checkpoint(o.out, state, training_configuration(o));
         saved = state.steps;
     };
@@ -173,9 +172,9 @@ fp::training_result train(const options& o, const fp::task& task, const network&
 }
 
 /// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and C = T are
-/// apart, on sequences of 64 tokens.
+/// apart, at a length of 64 or, where that is less, of the longest test.
 json check_fixed_point(const options& o, const fp::task& task, const network& model, const parameters& theta) {
-    constexpr fp::index length_of_check = 64;
+    const fp::index length_of_check = std::min<fp::index>(64, o.test_lengths.back());
     const auto data = test_set(o, task, length_of_check);
     const fp::index length = data.tokens;
     json check;
@@ -206,15 +205,18 @@ json check_fixed_point(const options& o, const fp::task& task, const network& mo
     return check;
 }
 
-/// Of the beginnings of sequences, whose solutions are those of shorter ones, because the model is causal. How they were solved is said of
-/// all of them alone.
+/// Of the beginnings of sequences, whose solutions are those of shorter ones, because the model is causal. How they
+/// were solved, and the loss, are known of the longest alone.
 std::vector<test_result> prefixes(const fp::task& task, const fp::evaluation& longest,
                                   const std::vector<fp::index>& lengths) {
     std::vector<test_result> table;
     for (const fp::index length : lengths) {
         fp::evaluation e = longest;
         e.accuracy = fp::measure_accuracy(longest.answers, longest.sequences, task.test(length).tokens);
-        if (length != lengths.back()) e.convergence.reset();
+        if (length != lengths.back()) {
+            e.convergence.reset();
+            e.loss = NAN;
+        }
         e.answers.clear();
         e.length = task.test(length).tokens;
         table.push_back({length, task.score(e), e});
@@ -244,6 +246,8 @@ std::string no_memory(const options& o, const std::string& doing) {
 outcome run(const options& o, std::string& doing) {
     outcome r;
     r.task = make_task(o.data, o.seed_of_data());
+    // What has no test data of a length says so before anything is trained.
+    for (const fp::index length : o.test_lengths) (void)r.task.test(length);
     architecture a = o.model;
     a.size.vocabulary = r.task.vocabulary;
     a.size.classes = r.task.classes;
@@ -288,7 +292,7 @@ outcome run(const options& o, std::string& doing) {
         const auto cell = [&c = c](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
         csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),
                  cell(&fp::convergence_summary::median_residual), cell(&fp::convergence_summary::largest_residual),
-                 cell(&fp::convergence_summary::share_converged), e.loss, score});
+                 cell(&fp::convergence_summary::share_converged), known(e.loss), score});
     }
 
     doing = "evaluate";
@@ -308,7 +312,7 @@ outcome run(const options& o, std::string& doing) {
     for (const auto& [tested_length, score, e] : r.table) {
         const std::string length = std::to_string(tested_length);
         s["score"][length] = score;
-        s["loss"][length] = e.loss;
+        if (known(e.loss)) s["loss"][length] = e.loss;
         s["sequence_accuracy"][length] = e.accuracy.sequence;
         s["token_accuracy"][length] = e.accuracy.token;
         if (!e.convergence) continue;
@@ -353,7 +357,9 @@ void print_table(const outcome& r) {
             std::printf(" %12g %11.4f", e.convergence->median_iterations, e.convergence->share_converged);
         std::printf("\n");
     }
-    if (std::isfinite(r.task.guess)) std::printf("%s: %.4f\n", r.task.guess_name.c_str(), r.task.guess);
+    if (r.task.guess)
+        std::printf("%s at %lld: %.4f\n", r.task.guess_name.c_str(), static_cast<long long>(r.table.back().length),
+                    r.task.guess(r.table.back().length));
     std::fflush(stdout);
 }
 

@@ -6,7 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
 #include <memory>
+#include <optional>
 
 namespace experiment {
 
@@ -36,6 +38,9 @@ struct outcome {
 /// Errors: std::runtime_error when a file cannot be written, when there are checkpoints and none can be taken, or when memory
 /// does not suffice; the message then has the sizes.
 outcome run(const options& o);
+
+/// What there is of a number; NaN: nothing.
+inline std::optional<double> known(double x) { return std::isnan(x) ? std::nullopt : std::optional(x); }
 
 /// Prints a table of accuracy against length, with a title.
 void print_table(const outcome& r);

@@ -74,7 +74,7 @@ fp::figure score_figure(const options& o, const std::vector<drawn>& models, cons
     fp::figure f{.title = title, .x = {}, .y = {}, .curves = {}};
     if (models.empty()) return f;
     f.x = length_axis(models);
-    set_score(f, models.front().results.front()->task);
+    set_score(f, models.front().results.front()->task, o.test_lengths.back());
     f.upright = longest_in_training(o);
     for (const drawn& m : models) f.curves.push_back(against_length(m, m.label, of_test(score_of)));
     return f;
@@ -97,7 +97,7 @@ fp::figure iterations_figure(const options& o, const std::vector<drawn>& models)
 fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& models) {
     fp::figure f = iterations_figure(o, models);
     if (o.machine.cuda) return f;
-    f.dashed = "the authors' loop";
+    f.dashed = o.schedule.length == fp::whole_sequence ? "the authors' loop" : "the authors' loop, of whole sequences";
     const auto ours = std::exchange(f.curves, {});
     auto curve = ours.begin();
     for (const drawn& m : models) {
@@ -117,7 +117,7 @@ fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& mo
 fp::figure parameters_figure(const trained& t, const std::string& title) {
     fp::figure f{.title = title, .x = {.label = "parameters", .log = 10}, .y = {}, .curves = {}};
     for (const drawn& m : by_member(t)) {
-        set_score(f, m.results.front()->task);
+        set_score(f, m.results.front()->task, t.o.test_lengths.back());
         f.curves.push_back(against(
             m, [](const outcome& r) { return static_cast<double>(r.parameters); },
             [](const outcome& r) { return r.table.back().score; }));
@@ -157,6 +157,7 @@ std::vector<fp::figure> two_solutions_figures(const options& o, const std::vecto
         f->x.log = 2;
         f->upright = longest_in_training(o);
     }
+    difference.level = fp::mark{two_solutions::tolerance, "tolerance"};
     for (const drawn& m : models) {
         std::map<const outcome*, std::vector<two_solutions>> all;
         for (const outcome* r : m.results)
@@ -180,7 +181,7 @@ fp::figure capped_figure(const trained& t, const std::vector<fp::index>& caps) {
                  .y = {},
                  .curves = {}};
     for (const drawn& m : by_member(t)) {
-        set_score(f, m.results.front()->task);
+        set_score(f, m.results.front()->task, t.o.test_lengths.back());
         const fp::index length = t.o.test_lengths.back();
         f.upright = fp::mark{static_cast<double>(length), "longest row"};
         fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
@@ -217,9 +218,10 @@ std::string score_table(const trained& t) {
             rows += " |";
         }
         rows += "\n";
-        if (std::isfinite(first.task.guess))
-            guesses.insert("| " + first.task.guess_name + ", " + first.task.name + " | | | " +
-                           number(first.task.guess) + " |\n");
+        if (!first.task.guess) continue;
+        std::string guess = "| " + first.task.guess_name + ", " + first.task.name + " | | |";
+        for (const fp::index length : t.o.test_lengths) guess += " " + number(first.task.guess(length)) + " |";
+        guesses.insert(guess + "\n");
     }
     for (const std::string& guess : guesses) rows += guess;
     return head + "\n" + rule + "\n" + rows;

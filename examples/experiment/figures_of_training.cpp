@@ -41,6 +41,9 @@ bool has_points(const fp::figure& f, std::size_t least) {
     return false;
 }
 
+/// Behind the title of what is drawn of one seed alone.
+std::string of_first_seed(const options& o) { return o.seeds > 1 ? ", first seed" : ""; }
+
 /// Columns of a member's validation.csv against one of them.
 fp::curve validated(const outcome& r, const drawn& m, const std::string& x, const std::string& y) {
     fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = 0.7 * m.width};
@@ -55,8 +58,10 @@ fp::curve validated(const outcome& r, const drawn& m, const std::string& x, cons
 }  // namespace
 
 std::vector<fp::figure> validation_figures(const trained& t) {
-    fp::figure steps{.title = "At equal steps", .x = {.label = "training step"}, .y = {}, .curves = {}};
-    fp::figure seconds{.title = "At equal time", .x = {.label = "training time (s)"}, .y = {}, .curves = {}};
+    fp::figure steps{
+        .title = "At equal steps" + of_first_seed(t.o), .x = {.label = "training step"}, .y = {}, .curves = {}};
+    fp::figure seconds{
+        .title = "At equal time" + of_first_seed(t.o), .x = {.label = "training time (s)"}, .y = {}, .curves = {}};
     for (const drawn& m : by_member(t)) {
         const outcome& first = *m.results.front();
         steps.y.label = seconds.y.label = first.task.score_name;
@@ -79,7 +84,7 @@ fp::figure layers_figure(const trained& t) {
     if (t.results.empty()) return f;
     constexpr std::array colours{"#9ecae1", "#6baed6", "#3182bd", "#08306b"};
     const outcome& r = t.results.front();
-    f.title = title_of(t.o.data) + ": iterations of each block of " + t.members.front().label;
+    f.title = title_of(t.o.data) + ": iterations of each block of " + t.members.front().label + of_first_seed(t.o);
     for (int i = 0; i < t.members.front().settings.model.size.layers; ++i) {
         const drawn m{.results = {&r},
                       .label = "block " + std::to_string(i + 1),
@@ -107,17 +112,17 @@ fp::picture training_picture(const options& o, const std::vector<drawn>& models)
         return curves;
     };
 
-    fp::figure loss{.title = "Loss",
+    fp::figure loss{.title = "Loss" + of_first_seed(o),
                     .x = step,
                     .y = {.label = "cross-entropy (nats per token)"},
                     .curves = against_step(&history::loss)};
     if (!models.empty())
         loss.level = fp::mark{std::log(static_cast<double>(models.front().results.front()->task.classes)), "guessing"};
-    fp::figure length{.title = "Curriculum",
+    fp::figure length{.title = "Curriculum" + of_first_seed(o),
                       .x = step,
                       .y = {.label = "sequence length (tokens)", .log = 2},
                       .curves = against_step(&history::length)};
-    fp::figure iterations{.title = iterations_title(o),
+    fp::figure iterations{.title = iterations_title(o) + of_first_seed(o),
                           .x = step,
                           .y = {.label = "median iterations"},
                           .curves = against_step(&history::iterations)};

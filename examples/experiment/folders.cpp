@@ -42,9 +42,13 @@ void refuse_other_jobs(const options& o) {
     };
     const auto job = job_in(o.out);
     if (job && *job != job_of(o)) refuse("of " + *job);
-    if (o.shown && !job)
-        if (const auto file = file_of_a_model(o.out))
-            refuse("with " + file->filename().string() + " of a single model");
+    if (!o.shown || job) return;
+    if (const auto file = file_of_a_model(o.out)) refuse("with " + file->filename().string() + " of a single model");
+    // In a new folder of an exhibit, but for one whose start was cut off.
+    for (const options& one : models_of(o))
+        if (!job_in(one.out))
+            if (const auto file = file_of_a_model(one.out))
+                refuse("with " + file->lexically_relative(o.out).string() + " of a single model");
 }
 
 /// Of an exhibit it says what was asked for, as --config takes it.
@@ -52,7 +56,7 @@ void write_job(const options& o, const fs::path& folder) {
     if (!o.shown) return;
     nlohmann::ordered_json j{{"job", job_of(o)}};
     if (folder == o.out) j.update(given_json(o));
-    fp::write_file(folder / job_file, j.dump(4, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    write_json(folder / job_file, j);
 }
 
 /// A value of config.json as it is typed.

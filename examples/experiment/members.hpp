@@ -3,6 +3,7 @@
 #include "exhibits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -11,8 +12,21 @@
 namespace experiment {
 
 // FP-Mamba blue, diagonal models orange, the delta rule red, LSTM green, Transformer grey; within a kind from light to dark.
-inline constexpr const char *fp_blue = "#1f5fa8", *diagonal_orange = "#d9822b", *delta_red = "#b5403a",
-                            *lstm_green = "#8fcaa3", *transformer_grey = "#7a7a7a";
+inline constexpr const char *fp_blue = "#1f5fa8", *diagonal_orange = "#d9822b", *light_orange = "#e5b25d",
+                            *delta_red = "#b5403a", *light_red = "#e08a84", *lstm_green = "#8fcaa3",
+                            *transformer_grey = "#7a7a7a", *kronecker_violet = "#5b2a86", *dplr_teal = "#35978f";
+/// Of 1, 2 and 4 reflections.
+inline constexpr std::array blues{"#7fb2e5", "#3f7fbf", "#1b3f8b"};
+
+/// The iteration of the authors in training: of whole sequences, to 0.1, with one step of the adjoint; in tests up to
+/// 1000 evaluations.
+inline void use_authors_iteration(options& o) {
+    const defaults use{o};
+    use("--schedule", o.schedule.length, fp::whole_sequence);
+    use("--tolerance", o.schedule.tolerance, 0.1);
+    use("--adjoint", o.one_step, true);
+    use("--test-ell-max", o.test_ell_max, 1000);
+}
 
 /// Adds members one after the other, each in a folder below that of the exhibit.
 class members {
@@ -37,13 +51,23 @@ public:
         m.model.convolution = false;
         m.model.size.layers = layers;
         use_model(m, model);
+        solve_by_token(m);
         return m;
     }
+    /// Baselines of growing depth, of which each is one curve.
+    void add_depths(const std::string& model, const std::string& label, const std::string& colour) {
+        for (const int layers : {1, 2, 4, 6, 8}) {
+            if (layers > 4 && !o_.paper_size) return;
+            add_baseline(model, label, colour, layers).out += "_" + std::to_string(layers);
+        }
+    }
 
-    /// With `factor` times as many channels inside, in whole heads, so that parameters are as many as FP-Mamba's.
+    /// With `factor` times as many channels inside, in whole heads, so that parameters are as many as FP-Mamba's at
+    /// the default size. In the paper's size as wide as all.
     options& add_wide_baseline(const std::string& model, std::string label, std::string colour, int layers,
                                double factor) {
         options& m = add_baseline(model, std::move(label), std::move(colour), layers);
+        if (o_.paper_size) return m;
         auto& size = m.model.size;
         const double channels = factor * static_cast<double>(size.d_inner), heads = static_cast<double>(size.heads);
         size.d_inner = size.heads * std::max<fp::index>(1, std::llround(channels / heads));
@@ -53,6 +77,17 @@ public:
     std::vector<member> all() && { return std::move(all_); }
 
 private:
+    /// An LSTM is a fixed point, too, which is found token by token and differentiated exactly: what is asked of
+    /// FP-Mamba's iteration, such as one step of the adjoint, would take its gradient through time.
+    static void solve_by_token(options& m) {
+        const options standard;
+        const defaults use{m};
+        use("--schedule", m.schedule.length, standard.schedule.length);
+        use("--tolerance", m.schedule.tolerance, standard.schedule.tolerance);
+        use("--adjoint", m.one_step, standard.one_step);
+        m.draws_ell_max = false;
+    }
+
     const options& o_;
     std::vector<member> all_;
 };

@@ -41,8 +41,9 @@ void fill_in(options& o) {
     if (o.shown) o.shown->fill_in(o);
     if (o.paper_size) o.shown->paper_size(o);
     if (silent("--curriculum"))
-        o.training.first_length =
-            std::min(o.data.task == data_options::kind::word_problem ? 2 : o.training.length, o.training.length);
+        o.training.first_length = o.data.task == data_options::kind::word_problem
+                                      ? std::min(o.training.first_length, o.training.length)
+                                      : o.training.length;
     o.training.warmup_steps = std::min<fp::index>(200, o.training.steps / 4);
 }
 

@@ -101,6 +101,12 @@ generalization-vs-train-time, fp-iters-lm, lm-learning-curve, seqlen128, mod-ari
 refused "--figure: expected one of $figures, got 'pie'" --figure pie
 refused "--table: expected one of h_t-1, complexity, catbabi, mod-arithm, got 'pie'" --table pie
 refused "--heads: expected to stand with a job that has a model with it, got '--compare'" --compare --heads 2
+# What an exhibit chooses, or varies.
+refused "--group: expected to stand without --figure fp-mamba-a5-s5, which chooses it itself, got 'S3'" --figure fp-mamba-a5-s5
+refused "--reflections: expected to stand without --figure copying, which chooses it itself, got '2'" --figure copying
+refused "--operators: expected to stand without --table mod-arithm, which chooses it itself, got '+-'" --table mod-arithm --operators +-
+refused "--ell-max: expected to stand without --figure interpolation, which chooses it itself, got 'gamma'" --figure interpolation --ell-max gamma
+refused "--layers: expected to stand without --figure params, which chooses it itself, got '3'" --figure params --layers 3
 refused "--compare: expected to stand alone, got '--figure interpolation'" --compare --figure interpolation
 refused "--seeds: expected to stand with --compare, --figure or --table, got 'neither'" --seeds 2
 refused "--paper-size: expected to stand with --figure or --table, got 'neither'" --paper-size
@@ -230,6 +236,10 @@ PATH=/none "$program" "${tiny[@]}" --task text --files "$folder/words" --length 
 mkdir "$folder/nothing"
 said=$("$program" "${tiny[@]}" --task text --files "$folder/nothing" --out "$folder/refused" 2>&1)
 [[ $? == 2 && $said == "experiment: --files: text_files: "* ]] || fail "a folder without text: $said"
+said=$("$program" "${tiny[@]}" --task text --files "$folder/words" --length 16 --test-lengths 16,999999 --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == *"T = 999999"* && ! -e $folder/refused/metrics.csv ]] || fail "tests without data: $said"
+said=$("$program" "${tiny[@]}" --task text --files $'by\xff' --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --files: expected a name in UTF-8, got 'by"* ]] || fail "a name that is not UTF-8: $said"
 said=$("$program" "${tiny[@]}" --task text --out "$folder/refused" 2>&1)
 [[ $? == 2 && $said == "experiment: --files: expected a file or a folder of text, got 'nothing'" ]] || fail "no text: $said"
 
@@ -247,9 +257,31 @@ done
 "$program" "${small[@]}" --figure interpolation --steps 3 --test-lengths 2-9 --out "$folder/figure" >"$folder/log" ||
     fail "--figure ended with status $?: $(cat "$folder/log")"
 [[ $(wc -l <"$folder/figure/interpolation.csv") == 49 ]] || fail "interpolation.csv has not 6 times 8 rows"
+# The loss of sequences is known of the longest; that of their beginnings would be another.
+[[ $(cut -d, -f6,10 "$folder/figure/interpolation.csv" | tail -n +2 | grep -vc ',$') == 6 ]] || fail "interpolation.csv has losses of prefixes"
+# An LSTM is trained through time, whatever is asked of FP-Mamba's iteration; an exhibit's defaults stand where nothing else was said.
+value() { sed -n "s/^ *\"$2\": \(.*[^,]\),*$/\1/p" "$1/config.json"; }
+expect() { [[ $(value "$folder/$1" "$2") == "$3" ]] || fail "$1 has $2 $(value "$folder/$1" "$2"), not $3"; }
+expect figure/lstm schedule '"sequential"'
+expect figure/lstm adjoint '"implicit"'
+expect figure/ell_max_2 schedule '"parallel"'
+"$program" "${small[@]}" --figure interpolation --paper-size --steps 3 --seeds 1 --test-lengths 4 --out "$folder/paper" >"$folder/log" ||
+    fail "--paper-size ended with status $?: $(cat "$folder/log")"
+expect paper/ell_max_2 curriculum 16
+expect paper/ell_max_2 tolerance 0.1
+expect paper/lstm tolerance 0.0001
+# More seeds go on with the first, and files of a single model stay.
+"$program" "${small[@]}" --compare --steps 2 --test-lengths 4 --checkpoint-every 2 --out "$folder/more" >"$folder/log" ||
+    fail "--compare ended with status $?: $(cat "$folder/log")"
+"$program" "${small[@]}" --compare --steps 2 --test-lengths 4 --checkpoint-every 2 --seeds 2 --resume --out "$folder/more" >"$folder/log" ||
+    fail "--seeds 2 --resume ended with status $?: $(cat "$folder/log")"
+[[ $(grep -c "^goes on from" "$folder/log") == 3 && $(grep -c "^starts anew" "$folder/log") == 3 ]] || fail "--seeds 2 --resume: $(<"$folder/log")"
+"$program" "${small[@]}" --steps 2 --test-lengths 4 --out "$folder/mine/lstm" >"$folder/log" || fail "one model: $(<"$folder/log")"
+refused "--out: expected a folder without files of another job, got '$folder/mine' with lstm/metrics.csv of a single model" \
+    --compare --out "$folder/mine"
 "$program" "${small[@]}" --figure interpolation --steps 3 --seeds 2 --seed 5 --test-lengths 2-9 --out "$folder/seeds" >"$folder/log" ||
     fail "--seeds ended with status $?: $(cat "$folder/log")"
-[[ $(cut -d, -f2 "$folder/seeds/interpolation.csv" | sort | uniq -c | awk '{ print $1 $2 }' | paste -sd' ') == "485 486 1seed" ]] ||
+[[ $(cut -d, -f3 "$folder/seeds/interpolation.csv" | sort | uniq -c | awk '{ print $1 $2 }' | paste -sd' ') == "485 486 1seed" ]] ||
     fail "--seeds did not train each model twice"
 # Every figure and table, of the least work that there is.
 least=(--d-model 8 --d-inner 8 --d-state 4 --batch 4 --test-sequences 4 --threads 2 --steps 2)
@@ -284,6 +316,12 @@ for name in params params-copying fp-mamba-a5-s5 copying seqlen128 interpolation
     lm-learning-curve fp-iters-lm fp-rnn-mixer-variants fp-rnn-number-iters generalization-vs-train-time; do
     [[ -s $folder/exhibits/$name/$name.txt ]] || fail "--figure $name was not drawn"
 done
+[[ $(wc -l <"$folder/exhibits/fp-mamba-a5-s5/fp-mamba-a5-s5.csv") == 61 ]] || fail "fp-mamba-a5-s5 has not 20 times 3 rows"
+grep -q ',A5,' "$folder/exhibits/fp-mamba-a5-s5/fp-mamba-a5-s5.csv" || fail "fp-mamba-a5-s5.csv does not name the group"
+expect exhibits/complexity/k curriculum 8
+"$program" "${least[@]:0:12}" --figure fp-iters-lm --files "$folder/bytes" --length 16 --time-limit 0.001 --out "$folder/iterations" >"$folder/log" ||
+    fail "--figure fp-iters-lm ended with status $?: $(<"$folder/log")"
+expect iterations/h1 steps 2000
 grep -q "^| one answer for all" "$folder/exhibits/mod-arithm/mod-arithm.md" || fail "the table of arithmetic has no constant answer"
 
 # A run is a file: its config.json makes the same run, options of the command line go before it, and what is no option is refused.

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -36,8 +35,8 @@ struct task {
     std::function<double(const evaluation&)> score = [](const evaluation& e) { return e.accuracy.sequence; };
     bool less_is_better = false;  ///< of scores
     bool of_sequences = true;     ///< whether the score is the share of sequences that are right, all tokens of them
-    /// The score of answers that are guessed, and its name; none: NaN.
-    double guess = std::numeric_limits<double>::quiet_NaN();
+    /// The score of guessed answers to test data of a length, and its name; empty: it is not known.
+    std::function<double(index length)> guess{};
     std::string guess_name = "guessing";
 };
 
@@ -85,14 +84,14 @@ inline task as_task(const copying& data) {
     t.of_sequences = false;
     t.score_name = "accuracy on letters";
     t.score = [](const evaluation& e) { return e.accuracy.token; };
-    t.guess = 1.0 / static_cast<double>(data.letters);
+    t.guess = [share = 1.0 / static_cast<double>(data.letters)](index) { return share; };
     return t;
 }
 
 /// A length is that of the longest rows, as modular_arithmetic counts them; the shortest of a test are of `least` or, where that is more, of the
-/// longest's length. The score is scaled: 0 for one answer in `modulus`, 1 for all; the guess is the one constant answer that is right most
-/// often, in rows of `least` to `most`.
-inline task as_task(const modular_arithmetic& data, index least = 40, index most = 256) {
+/// longest's length. The score is scaled: 0 for one answer in `modulus`, 1 for all; the guess is the one
+/// constant answer that is right most often in 4096 rows.
+inline task as_task(const modular_arithmetic& data, index least = 40) {
     task t;
     t.name = data.name();
     t.vocabulary = data.vocabulary();
@@ -114,7 +113,9 @@ inline task as_task(const modular_arithmetic& data, index least = 40, index most
     t.of_sequences = false;
     t.score_name = "scaled accuracy";
     t.score = [m = data.modulus](const evaluation& e) { return scaled_accuracy(e.accuracy.token, m); };
-    t.guess = scaled_accuracy(constant_answer_share(at(most), 4096).share, data.modulus);
+    t.guess = [at](index length) {
+        return scaled_accuracy(constant_answer_share(at(length), 4096).share, at(length).modulus);
+    };
     t.guess_name = "one answer for all";
     return t;
 }
@@ -152,7 +153,7 @@ inline task as_task(const catbabi& data, seed s, const catbabi_options& ask = {}
     t.of_sequences = false;
     t.score_name = "accuracy on questions";
     t.score = [](const evaluation& e) { return e.accuracy.token; };
-    t.guess = data.constant_answer_share(split::test).share;
+    t.guess = [share = data.constant_answer_share(split::test).share](index) { return share; };
     t.guess_name = "one answer for all";
     return t;
 }
