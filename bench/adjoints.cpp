@@ -34,8 +34,8 @@ const way ways[] = {{"implicit", fprnn::implicit{.tolerance = 1e-6, .ell_max = 5
                     {"neumann{8}", fprnn::neumann{8}},
                     {"unrolled", fprnn::unrolled{}}};
 
-/// A block of D = 64, N = 16, R = 4, trained on S3 for 800 steps by the exact gradient of one-token chunks; made
-/// once. Then gradients of one batch of the test, solved to 1e-5.
+/// A block of D = 64, N = 16, R = 4, trained on S3 for 800 steps by the exact gradient of one-token chunks;
+/// made once. Then gradients of one batch of the test, solved to 1e-5.
 template <class Block>
 struct trained {
     static constexpr index batch = 32, tokens = 16;
@@ -71,7 +71,8 @@ struct trained {
     }
 };
 
-/// A gradient in units of the exact one's processor time, both with the way there, and the angle between them.
+/// A gradient in units of the exact one's processor time, both with the way there, and the angle between
+/// them.
 template <class Block>
 void gradient(benchmark::State& state) {
     const index C = state.range(0);

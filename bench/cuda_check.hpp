@@ -34,7 +34,8 @@ fprnn::tensor<float> ends(const shape& s, index tokens, const Read& read) {
 
 }  // namespace detail
 
-/// The first and the last row, or of the first and the last sequence the first tokens, all unless told: [2,D] of x [B,D], [2,T,D] of [B,T,D].
+/// The first and the last row, or of the first and the last sequence the first tokens, all unless told: [2,D]
+/// of x [B,D], [2,T,D] of [B,T,D].
 template <class T>
 fprnn::tensor<float> ends(const fprnn::tensor<T>& x, index tokens = all_tokens) {
     return detail::ends(x.shape(), tokens, [&](index first, index n, float* to) {
@@ -53,8 +54,9 @@ fprnn::tensor<float> ends(const cuda::tensor<T>& x, index tokens = all_tokens) {
     });
 }
 
-/// Prints the largest difference over the largest number of what is expected; where results are stored as Stored = bf16, of what rounding to
-/// that cannot explain. Errors: a difference above `most`, NaN, other shapes.
+/// Prints the largest difference over the largest number of what is expected; where results are stored as
+/// Stored = bf16, of what rounding to that cannot explain. Errors: a difference above `most`, NaN, other
+/// shapes.
 template <class Stored = float>
 void near(const std::string& what, const fprnn::tensor<float>& got, const fprnn::tensor<float>& expected, double most) {
     constexpr double rounding = std::is_same_v<Stored, cuda::bf16> ? 1.0 / 256 : 0;

@@ -1,4 +1,5 @@
-// Layers and training on a GPU: the mixer against the rate at which the GPU copies memory, whole solves, a streamed token, steps of training.
+// Layers and training on a GPU: the mixer against the rate at which the GPU copies memory, whole solves, a
+// streamed token, steps of training.
 
 #include "cuda_check.hpp"
 #include "cuda_measure.hpp"
@@ -45,7 +46,8 @@ double copy_rate(const cuda::device& d) {
     return 2.0 * static_cast<double>(n) * sizeof(float) / time;
 }
 
-/// Rows of D channels: out = Q v + (I − Q) w from what prepare has made of its raw numbers, and the adjoint, which adds to v̄, w̄ and q̄.
+/// Rows of D channels: out = Q v + (I − Q) w from what prepare has made of its raw numbers, and the adjoint,
+/// which adds to v̄, w̄ and q̄.
 template <int R>
 struct mixing {
     using mixer = fprnn::householder_mixer<R>;
@@ -109,7 +111,8 @@ struct mixing {
             mixer::template mix_back_q<team, float>(D, &host_q(r, 0), &host_v(r, 0), &host_w(r, 0), &host_out(r, 0),
                                                     &q_back(r, 0), scratch.data());
         }
-        // Between two backends of the host 1.6e-7 of 2048 channels; 5.6e-6 of what is small beside the numbers that it is a difference of.
+        // Between two backends of the host 1.6e-7 of 2048 channels; 5.6e-6 of what is small beside the
+        // numbers that it is a difference of.
         near(name + ", q", ends(q), host_q, 1e-6);
         near(name + ", out", ends(out), host_out, 1e-6);
         near(name + ", v's cotangent", ends(v_bar), v_back, 1e-6);
@@ -162,8 +165,8 @@ auto parameters_for(const shape& s) {
     return fprnn::init<float>(solved_layer({}), {.d_in = s[2], .d_inner = s[2], .d_state = 16}, fprnn::seed{4});
 }
 
-/// Forward of one FP-Mamba layer, whose sequences x are. The first and the last are at most `most` from the host's, which computes the first
-/// `tokens` of these: they depend on no later ones.
+/// Forward of one FP-Mamba layer, whose sequences x are. The first and the last are at most `most` from the
+/// host's, which computes the first `tokens` of these: they depend on no later ones.
 template <class X>
 solve_time measure_solve(const cuda::device& d, const fprnn::tensor<X>& host_x, const std::string& name,
                          const fprnn::chunked& schedule, index tokens, double most) {
@@ -202,8 +205,9 @@ solve_time measure_solve(const cuda::device& d, const fprnn::tensor<X>& host_x, 
     return {name, time, static_cast<double>(sequences) / static_cast<double>(s[0])};
 }
 
-/// In a folder, which is made: x, what C = T has made of it, which sequences converged then, and the parameters as theta/NAME.npy. A peer that
-/// iterates so has to find the same; other schedules may find another of several fixed points.
+/// In a folder, which is made: x, what C = T has made of it, which sequences converged then, and the
+/// parameters as theta/NAME.npy. A peer that iterates so has to find the same; other schedules may find
+/// another of several fixed points.
 void write_problem(const cuda::device& d, const std::filesystem::path& folder, const tensor<float>& x) {
     const auto theta = parameters_for(x.shape());
     const auto solution = solved_layer(fprnn::parallel({}))(theta, x, d);
@@ -225,7 +229,8 @@ void write_problem(const cuda::device& d, const std::filesystem::path& folder, c
 void measure_schedules(const cuda::device& d, const cuda::device& by_kernels, const char* problem,
                        gpu_bench::figures& to) {
     const auto x = random(unless_small(shape{512, 16, 256}, shape{2, 3, 8}), 1);
-    // Of two backends of the host 1.9e-7; where rounding decides whether a chunk takes an iteration more, that moves it by the tolerance.
+    // Of two backends of the host 1.9e-7; where rounding decides whether a chunk takes an iteration more,
+    // that moves it by the tolerance.
     constexpr double most = 2e-4;
     const auto measure = [&](const cuda::device& on, const std::string& name, const fprnn::chunked& schedule) {
         return measure_solve(on, x, name, schedule, gpu_bench::all_tokens, most);
@@ -271,7 +276,8 @@ void measure_streaming(const cuda::device& d, gpu_bench::figures& to) {
     to("streamed_token", time);
 }
 
-/// Steps of a training that has begun to learn, each from the end of the one before. Errors: one that has not.
+/// Steps of a training that has begun to learn, each from the end of the one before. Errors: one that has
+/// not.
 template <class Block>
 void measure_training(const cuda::device& d, const std::string& name, const Block& block, const char* group,
                       const fprnn::models::model_dims& size, index batch, gpu_bench::figures* to = nullptr) {

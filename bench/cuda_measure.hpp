@@ -20,16 +20,16 @@ namespace gpu_bench {
 using fprnn::index;
 namespace cuda = fprnn::cuda;
 
-/// Whether --small was given: every shape is small and run once, to try the programs themselves. What is printed and written then are no
-/// measurements.
+/// Whether --small was given: every shape is small and run once, to try the programs themselves. What is
+/// printed and written then are no measurements.
 inline bool small = false;
 template <class T>
 T unless_small(const T& measured, const T& tried) {
     return small ? tried : measured;
 }
 
-/// What --figures FILE asks for, and nothing without it: a line "name value" each, seconds unless the name ends with what else it is. The
-/// names are bench/report_gpu.py's. Errors: a file that cannot be written.
+/// What --figures FILE asks for, and nothing without it: a line "name value" each, seconds unless the name
+/// ends with what else it is. The names are bench/report_gpu.py's. Errors: a file that cannot be written.
 class figures {
 public:
     explicit figures(const char* file) {
@@ -80,9 +80,9 @@ private:
     cudaEvent_t event_ = nullptr;
 };
 
-/// Keeps a GPU busy, for some 2 ms, while the host says what comes next: events then tell how long that takes, and not how long
-/// it takes the host to say it. A million of these, each from the one before, take 4 million clocks or more. (No clock is read, because
-/// decision 0018's interpreter has none.)
+/// Keeps a GPU busy, for some 2 ms, while the host says what comes next: events then tell how long that
+/// takes, and not how long it takes the host to say it. A million of these, each from the one before, take 4
+/// million clocks or more. (No clock is read, because decision 0018's interpreter has none.)
 __global__ void keep_busy() {
     unsigned x = threadIdx.x;
     for (int i = 0; i < 1'000'000; ++i) asm volatile("mad.lo.s32 %0, %0, 5, 1;" : "+r"(x));
@@ -120,8 +120,9 @@ inline int rotation(index bytes) {
     return static_cast<int>(std::clamp<index>(out_of_cache / std::max<index>(bytes, 1) + 1, 2, 64));
 }
 
-/// What main returns: report(figures), 77 where there is no GPU or no driver, which says that nothing was measured, 2 where the arguments are
-/// others than --figures FILE and --small, and --problem FOLDER of a program that has one to write, 1 after any other error.
+/// What main returns: report(figures), 77 where there is no GPU or no driver, which says that nothing was
+/// measured, 2 where the arguments are others than --figures FILE and --small, and --problem FOLDER of a
+/// program that has one to write, 1 after any other error.
 inline int run(int count, char** arguments, int (*report)(figures&), const char** problem = nullptr) {
     const char* file = nullptr;
     for (int i = 1; i < count; ++i) {

@@ -1,4 +1,5 @@
-// The diagonal scan on a GPU against the rate at which the GPU copies memory, against cub::DeviceScan and against a block for each column.
+// The diagonal scan on a GPU against the rate at which the GPU copies memory, against cub::DeviceScan and
+// against a block for each column.
 
 #include "cuda_yardsticks.cuh"
 

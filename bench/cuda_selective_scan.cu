@@ -1,4 +1,5 @@
-// The selective scan on a GPU against what bounds it: the copy of its bytes and its exponentials, each measured alone.
+// The selective scan on a GPU against what bounds it: the copy of its bytes and its exponentials, each
+// measured alone.
 
 #include "cuda_check.hpp"
 #include "cuda_yardsticks.cuh"
@@ -37,7 +38,8 @@ struct arrays {
     cuda::selective_scan_cotangents<T> bars;
 };
 
-/// The scan and its adjoint, from cotangents that are zero but for the first and the last sequence: ω̄, the sum over all, is then of these two.
+/// The scan and its adjoint, from cotangents that are zero but for the first and the last sequence: ω̄, the
+/// sum over all, is then of these two.
 template <class T>
 void check(const cuda::device& d, const std::string& name, arrays<T>& x, const fprnn::tensor<T>& omega,
            const fprnn::tensor<T>& delta, const fprnn::tensor<T>& u, const fprnn::tensor<T>& b,
@@ -57,7 +59,8 @@ void check(const cuda::device& d, const std::string& name, arrays<T>& x, const f
     const auto expected = fprnn::selective_scan(step, rates, write, read, in);
     fprnn::selective_scan_cotangents<float> bars({2, s[1], s[2]}, omega.shape()[0]);
     fprnn::selective_scan_back(step, rates, write, read, in, {}, ends(y_bar), {}, bars);
-    // The interpreter is 1.1e-6 off on [2,2048,16] and two sequences of the host, of float and of double, 1.2e-6 on [2,2048,2048].
+    // The interpreter is 1.1e-6 off on [2,2048,16] and two sequences of the host, of float and of double,
+    // 1.2e-6 on [2,2048,2048].
     constexpr double most = 1e-5;
     const auto near = [&](const char* what, const fprnn::tensor<float>& got, const fprnn::tensor<float>& right) {
         gpu_bench::near<T>(name + ", " + what, got, right, most);

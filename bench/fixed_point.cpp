@@ -48,9 +48,10 @@ double share_converged(const std::vector<fprnn::solution<float>>& how, index T) 
     return fprnn::summarise(how, T)->share_converged;
 }
 
-/// How many times as fast as C = T a schedule solves the same sequences, both to 1e-5. FP-RNN's fixed point is unique, and
-/// schedules must agree; FP-Mamba's need not be, and chunks of several tokens need not find one within ell_max: how far they
-/// agree, and the share of sequences for which the schedule and C = T converged, are reported.
+/// How many times as fast as C = T a schedule solves the same sequences, both to 1e-5. FP-RNN's fixed point
+/// is unique, and schedules must agree; FP-Mamba's need not be, and chunks of several tokens need not find
+/// one within ell_max: how far they agree, and the share of sequences for which the schedule and C = T
+/// converged, are reported.
 template <class Block>
 void schedule(benchmark::State& state, bool unique) {
     const index B = 32, T = 128, C = state.range(1);

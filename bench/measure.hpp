@@ -11,8 +11,9 @@
 #include <utility>
 #include <vector>
 
-/// Timings as fractions of what the machine can do. Every run of a kernel is paired with a run of its yardstick right after
-/// it, with the same threads, and the median of the pairs' ratios is reported: on a busy machine seconds move, ratios stay.
+/// Timings as fractions of what the machine can do. Every run of a kernel is paired with a run of its
+/// yardstick right after it, with the same threads, and the median of the pairs' ratios is reported: on a
+/// busy machine seconds move, ratios stay.
 namespace bench {
 
 using fprnn::eigen;
@@ -37,7 +38,8 @@ struct yardstick {
     std::function<void()> run;
 };
 
-/// a = b + s c over arrays of n floats each, `repeats` times: 3 n · 4 bytes, the streams that a program has to move, as for the kernels.
+/// a = b + s c over arrays of n floats each, `repeats` times: 3 n · 4 bytes, the streams that a program has
+/// to move, as for the kernels.
 inline yardstick triad(eigen backend, index n, int repeats = 1) {
     struct arrays {
         fprnn::tensor<float> a, b, c;
@@ -99,8 +101,8 @@ inline yardstick exponentials(eigen backend, index numbers) {
             }};
 }
 
-/// Runs `body` and the yardstick by turns. `amount` units of the yardstick are what the body has to do; `formula` says how
-/// they were counted.
+/// Runs `body` and the yardstick by turns. `amount` units of the yardstick are what the body has to do;
+/// `formula` says how they were counted.
 inline void against(benchmark::State& state, const yardstick& best, double amount, const std::string& formula,
                     const std::function<void()>& body) {
     body();

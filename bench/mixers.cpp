@@ -1,5 +1,5 @@
-// Mixers on rows of tokens: those of R directions against the machine's triad, as their numbers are read once and used twice;
-// Kronecker's, which compute more than they read, against sgemm.
+// Mixers on rows of tokens: those of R directions against the machine's triad, as their numbers are read once
+// and used twice; Kronecker's, which compute more than they read, against sgemm.
 
 #include "measure.hpp"
 
@@ -124,7 +124,8 @@ bool begin(benchmark::State& state, data<M>& d) {
 }
 std::string shape_of(index rows, index D) { return "[" + std::to_string(rows) + "," + std::to_string(D) + "] "; }
 
-/// Mixers of R directions: bytes that have to be moved, of triad beyond the first cache, and flops of sgemm within it.
+/// Mixers of R directions: bytes that have to be moved, of triad beyond the first cache, and flops of sgemm
+/// within it.
 template <class M, bool Back>
 void of_directions(benchmark::State& state) {
     constexpr int R = M::rank;
@@ -150,8 +151,9 @@ void of_directions(benchmark::State& state) {
 
 enum class part { apply, vjp, prepare, prepare_back };
 
-/// 2 (a + b) flops a channel for each product of X with both factors, of which mix has one and mix_back and mix_back_q have three; two
-/// products of matrices [m,m] for each factor to prepare it, four and a half to go back.
+/// 2 (a + b) flops a channel for each product of X with both factors, of which mix has one and mix_back and
+/// mix_back_q have three; two products of matrices [m,m] for each factor to prepare it, four and a half to go
+/// back.
 template <part Part>
 void kronecker(benchmark::State& state) {
     using M = fprnn::kronecker_mixer;

@@ -1,5 +1,6 @@
-// Recurrences with a state for each head, eager: the scan of Mamba-2 against the selective scan with as many states, of which it computes one
-// exponential a head instead of one a channel and state, and the gated delta rule against products of matrices.
+// Recurrences with a state for each head, eager: the scan of Mamba-2 against the selective scan with as many
+// states, of which it computes one exponential a head instead of one a channel and state, and the gated delta
+// rule against products of matrices.
 
 #include "measure.hpp"
 

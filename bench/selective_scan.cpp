@@ -1,5 +1,5 @@
-// The selective scan, eager, against the rate at which Eigen computes exponentials: N of them a token and channel. The scan
-// itself takes powers of two, which cost less.
+// The selective scan, eager, against the rate at which Eigen computes exponentials: N of them a token and
+// channel. The scan itself takes powers of two, which cost less.
 
 #include "measure.hpp"
 

@@ -1,5 +1,5 @@
-// The training step of the state-tracking example: FP-Mamba, D = 64, N = 16, R = 4, batch 128, T = 16, C = 1, exact
-// gradient; against Eigen's sgemm, and where its time goes.
+// The training step of the state-tracking example: FP-Mamba, D = 64, N = 16, R = 4, batch 128, T = 16, C = 1,
+// exact gradient; against Eigen's sgemm, and where its time goes.
 
 #include "measure.hpp"
 
@@ -57,7 +57,8 @@ struct timed_eigen : eigen {
     }
 };
 
-/// A training that has begun to learn. Iterations are many at first and settle: what is timed is a step of a run.
+/// A training that has begun to learn. Iterations are many at first and settle: what is timed is a step of a
+/// run.
 template <class Block, class Backend>
 class training {
 public:
@@ -113,7 +114,8 @@ void training_step(benchmark::State& state, Block block) {
     state.counters["evaluations/token"] = one.evaluations();
 }
 
-/// What a token's state, mixer and exponentials take by themselves, with rows that lie as in a step. Seconds a token.
+/// What a token's state, mixer and exponentials take by themselves, with rows that lie as in a step. Seconds
+/// a token.
 struct parts {
     double state, mixers, exponentials_in_state, exponentials_in_mixers;
 };
@@ -162,7 +164,8 @@ parts measure_parts() {
             benchmark::DoNotOptimize(S);
         }
     };
-    // Decays are powers of two: opened, advanced, in the adjoint. SiLU: prepared twice, and once for its slope.
+    // Decays are powers of two: opened, advanced, in the adjoint. SiLU: prepared twice, and once for its
+    // slope.
     tensor<float> powers({rows * D}), of({rows * D});
     of.fill(-0.5f);
     const auto decays = [&] {

@@ -9,7 +9,8 @@
 
 namespace fp = fprnn;
 
-/// Pairs of a name, 0 to 3, and a thing, 0 to 3, as the token 4 name + thing; the token 16 + name asks for the thing that came with it last.
+/// Pairs of a name, 0 to 3, and a thing, 0 to 3, as the token 4 name + thing; the token 16 + name asks for
+/// the thing that came with it last.
 struct recall {
     fp::seed seed{};
 

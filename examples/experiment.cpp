@@ -8,8 +8,8 @@
 //   … --checkpoint-every 1000 --resume              the same command, started again, goes on where it was ended
 //   … --device cuda                                 on a GPU, when it was built with CUDA
 //
-// Exit status: 0, also when a signal ended the training; 1 when numbers were not finite, memory did not suffice, or a file or
-// the standard output could not be written; 2 for bad input.
+// Exit status: 0, also when a signal ended the training; 1 when numbers were not finite, memory did not
+// suffice, or a file or the standard output could not be written; 2 for bad input.
 
 #include "experiment/configuration.hpp"
 #include "experiment/figures.hpp"

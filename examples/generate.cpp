@@ -1,4 +1,5 @@
-// A trained model goes on with a text, letter by letter: each call solves one token, from where the call before ended.
+// A trained model goes on with a text, letter by letter: each call solves one token, from where the call
+// before ended.
 #include <fprnn/fprnn.hpp>
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// The gradient of a fixed-point layer: one record on a tape, three adjoints, and difference quotients as the judge.
+// The gradient of a fixed-point layer: one record on a tape, three adjoints, and difference quotients as the
+// judge.
 #include <fprnn/fprnn.hpp>
 
 #include <cmath>

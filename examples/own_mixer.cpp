@@ -1,4 +1,5 @@
-// A mixer of one's own (own_mixer/rotation.hpp): against the laws of mixers and its definition, and in a model that learns.
+// A mixer of one's own (own_mixer/rotation.hpp): against the laws of mixers and its definition, and in a
+// model that learns.
 #include "own_mixer/rotation.hpp"
 #include "own_mixer/rotation_matrix.hpp"
 
@@ -27,7 +28,8 @@ int main() {
     //! [model]
 
     //! [gradient]
-    // Ones and zeros in, after each whether the ones so far are odd: the word problem of the group of two elements.
+    // Ones and zeros in, after each whether the ones so far are odd: the word problem of the group of two
+    // elements.
     const fp::word_problem parity{.group = fp::finite_group("Z2")};
     fp::tensor<std::int32_t> tokens({2, 5}), targets({2, 5});
     parity(tokens, targets, 0);

@@ -1,4 +1,5 @@
-// A model of one's own: FP-RNN, then Mamba, in one stack, which train and evaluate take as they take the library's.
+// A model of one's own: FP-RNN, then Mamba, in one stack, which train and evaluate take as they take the
+// library's.
 #include <fprnn/fprnn.hpp>
 
 #include <cstdio>

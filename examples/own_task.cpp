@@ -1,4 +1,5 @@
-// A task of one's own, made as it is asked for, and the same from arrays: a memory of three bits that are written and read.
+// A task of one's own, made as it is asked for, and the same from arrays: a memory of three bits that are
+// written and read.
 #include <fprnn/fprnn.hpp>
 
 #include <algorithm>
@@ -8,7 +9,8 @@
 namespace fp = fprnn;
 
 //! [sampler]
-/// Token 2k + v writes the bit v into cell k; token 6 + k reads cell k, and then its bit is the target. Other tokens have none.
+/// Token 2k + v writes the bit v into cell k; token 6 + k reads cell k, and then its bit is the target. Other
+/// tokens have none.
 struct memory {
     static constexpr fp::index cells = 3, vocabulary = 3 * cells, classes = 2;
     fp::seed seed{};

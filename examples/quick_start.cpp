@@ -7,7 +7,8 @@ namespace fp = fprnn;
 
 int main() {
     //! [equation]
-    // h_t = λ_t ⊙ h_{t−1} + (1 − λ_t) ⊙ (Q_t B x_t + (I − Q_t) h_t^{ℓ−1}), where Q_t sees x_t and h_{t−1}^{ℓ−1}
+    // h_t = λ_t ⊙ h_{t−1} + (1 − λ_t) ⊙ (Q_t B x_t + (I − Q_t) h_t^{ℓ−1}), where Q_t sees x_t and
+    // h_{t−1}^{ℓ−1}
     using namespace fp::symbols;
     auto s = cat(in, shift(prev));
     auto Q = fp::householder<4, "Q">(s);

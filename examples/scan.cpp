@@ -1,4 +1,5 @@
-// The diagonal scan and its adjoint, on plain tensors: values by hand, a sequence in two pieces, gradients by differences.
+// The diagonal scan and its adjoint, on plain tensors: values by hand, a sequence in two pieces, gradients by
+// differences.
 #include <fprnn/core/random.hpp>
 #include <fprnn/ops/scan.hpp>
 #include <fprnn/tape/gradcheck.hpp>

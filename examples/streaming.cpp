@@ -1,4 +1,5 @@
-// Generation: a prompt in large chunks, then token by token with the kept carry. It is the whole sequence, solved at once.
+// Generation: a prompt in large chunks, then token by token with the kept carry. It is the whole sequence,
+// solved at once.
 #include <fprnn/fprnn.hpp>
 
 #include <algorithm>
@@ -47,7 +48,8 @@ int main() {
     //! [generate]
 
     //! [check]
-    // The same inputs in one call, with the whole sequence as one chunk: equal but for the tolerance of the solves.
+    // The same inputs in one call, with the whole sequence as one chunk: equal but for the tolerance of the
+    // solves.
     auto at_once = by_token;
     at_once.schedule = fp::parallel({.tolerance = 1e-6, .ell_max = 1000});
     const auto whole = at_once(theta, x);
@@ -57,7 +59,8 @@ int main() {
     //! [check]
 
     //! [bits]
-    // With one-token chunks throughout there is no difference at all: where calls cut a sequence changes no bit.
+    // With one-token chunks throughout there is no difference at all: where calls cut a sequence changes no
+    // bit.
     const auto once = by_token(theta, x), first = by_token(theta, tokens(x, 0, 37));
     const auto rest = by_token(theta, tokens(x, 37, T - 37), first.carry);
     const bool same = std::equal(first.value.begin(), first.value.end(), once.value.begin()) &&

@@ -1,4 +1,5 @@
-// A state tracker from one include: FP-Mamba learns to multiply permutations on sequences of 16 and goes on to 128.
+// A state tracker from one include: FP-Mamba learns to multiply permutations on sequences of 16 and goes on
+// to 128.
 #include <fprnn/fprnn.hpp>
 
 #include <cstdio>

@@ -11,8 +11,8 @@
 
 namespace fprnn::testing {
 
-/// C++'s locale while it lives: decimal commas, digits in groups of three, and the byte 0xa0, which ends the à of UTF-8, is a
-/// space. No such locale need be installed.
+/// C++'s locale while it lives: decimal commas, digits in groups of three, and the byte 0xa0, which ends the
+/// à of UTF-8, is a space. No such locale need be installed.
 struct comma_streams {
     std::locale before;
 
@@ -37,8 +37,8 @@ private:
     };
 };
 
-/// C's locale while it lives: decimal commas, in a locale that is installed or, where its source is, compiled for it. There may
-/// be none, which is said.
+/// C's locale while it lives: decimal commas, in a locale that is installed or, where its source is, compiled
+/// for it. There may be none, which is said.
 struct comma_printf {
     std::string before = std::setlocale(LC_ALL, nullptr);
     bool there = false;

@@ -5,7 +5,8 @@
 
 namespace fprnn::testing {
 
-/// The exceptions that `body` raises on this thread, of those that kill a program which has enabled their traps; "" of none.
+/// The exceptions that `body` raises on this thread, of those that kill a program which has enabled their
+/// traps; "" of none.
 template <class Body>
 std::string raised(Body&& body) {
     std::feclearexcept(FE_ALL_EXCEPT);

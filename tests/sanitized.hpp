@@ -1,6 +1,7 @@
 #pragma once
 
-/// 1 where a sanitizer instruments the tests: it counts allocations of its own, and multiplies the time of long cases.
+/// 1 where a sanitizer instruments the tests: it counts allocations of its own, and multiplies the time of
+/// long cases.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define FPRNN_SANITIZED 1
 #elif defined(__has_feature)

@@ -5,8 +5,8 @@
 #include <array>
 
 //! [mixer]
-/// A row of D = n² channels is a matrix S [n,n]; Q S = (S k) kᵀ projects it on a direction k of n numbers, where |k| = 1.
-/// Q is symmetric, and ‖Q‖ = ‖I − Q‖ = 1.
+/// A row of D = n² channels is a matrix S [n,n]; Q S = (S k) kᵀ projects it on a direction k of n numbers,
+/// where |k| = 1. Q is symmetric, and ‖Q‖ = ‖I − Q‖ = 1.
 template <int n>
 struct projection_mixer {
     static void check(fprnn::index D) {

@@ -8,7 +8,8 @@
 /// Networks from the expressions of their blocks, on any backend.
 namespace experiment {
 
-/// A sequence model whose block was chosen at run time. train and evaluate take it as they take the model itself.
+/// A sequence model whose block was chosen at run time. train and evaluate take it as they take the model
+/// itself.
 template <class Backend>
 class blocks {
 public:
@@ -67,7 +68,8 @@ blocks_on<Backend> make(Block block, const architecture& a, fp::chunked schedule
     return std::make_shared<blocks_of<Block, Backend>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
 }
 
-/// Of make_block(mixer) with the mixer of `a`, which is `dplr` where that is asked for; null when it is not among the compiled.
+/// Of make_block(mixer) with the mixer of `a`, which is `dplr` where that is asked for; null when it is not
+/// among the compiled.
 template <class Backend, class MakeBlock, class Dplr>
 blocks_on<Backend> make_mixed(MakeBlock make_block, Dplr dplr, const architecture& a, fp::chunked schedule,
                               fp::adjoint adjoint) {

@@ -14,26 +14,28 @@ namespace experiment {
 /// The program's, such as "0.1.0".
 extern const char* const version;
 
-/// Indented; bytes of a path that are not UTF-8, which JSON is, are replaced. Errors: std::runtime_error when the file
-/// cannot be written.
+/// Indented; bytes of a path that are not UTF-8, which JSON is, are replaced. Errors: std::runtime_error when
+/// the file cannot be written.
 void write_json(const std::filesystem::path& path, const nlohmann::ordered_json& j);
 
 /// All options of a single model, as they are written to config.json.
 nlohmann::ordered_json to_json(const options& o);
 
-/// Those that the trained parameters depend on: a run goes on only with equal ones. The others say what is done with the
-/// model, where, and on how many threads.
+/// Those that the trained parameters depend on: a run goes on only with equal ones. The others say what is
+/// done with the model, where, and on how many threads.
 nlohmann::ordered_json training_configuration(const options& o);
 
 /// Those that were given, as they are written to the job.json of an exhibit.
 nlohmann::ordered_json given_json(const options& o);
 
-/// What --config FILE stands for: "--steps=3000" for {"steps": 3000}. Keys that are no options but the program's own are
-/// left out. Errors: fprnn::argument_error for a file that is none, keys that knows() does not, and values that cannot be typed.
+/// What --config FILE stands for: "--steps=3000" for {"steps": 3000}. Keys that are no options but the
+/// program's own are left out. Errors: fprnn::argument_error for a file that is none, keys that knows() does
+/// not, and values that cannot be typed.
 std::vector<std::string> arguments_of_file(const std::string& path,
                                            const std::function<bool(const std::string& option)>& knows);
 
-/// What the file of --config says that is no option has to be what the program does. Errors: fprnn::argument_error.
+/// What the file of --config says that is no option has to be what the program does. Errors:
+/// fprnn::argument_error.
 void require_configuration(const options& o);
 
 }  // namespace experiment

@@ -6,7 +6,8 @@
 
 namespace experiment {
 
-/// The blocks of an architecture on the CPU; null where its mixer is not among the compiled. One source file each, so that they compile side by side.
+/// The blocks of an architecture on the CPU; null where its mixer is not among the compiled. One source file
+/// each, so that they compile side by side.
 using maker = blocks_on<fp::eigen>(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
 maker make_fp_mamba, make_convolved_fp_mamba, make_dependent_fp_mamba, make_independent_fp_rnn, make_fp_mamba2,

@@ -13,8 +13,8 @@ namespace {
 
 void use_steps(options& o, fp::index steps) { defaults{o}("--steps", o.training.steps, steps); }
 
-/// The authors' sizes, rate and data of A5 and S5 at T = 16; steps as many sequences as five epochs. How a rate rises
-/// and falls and the limit of a gradient's norm stay this program's.
+/// The authors' sizes, rate and data of A5 and S5 at T = 16; steps as many sequences as five epochs. How a
+/// rate rises and falls and the limit of a gradient's norm stay this program's.
 void paper_state_tracking(options& o) {
     const defaults use{o};
     use("--d-model", o.model.size.d_model, 512);
@@ -28,8 +28,9 @@ void paper_state_tracking(options& o) {
     use("--seeds", o.seeds, 3);
 }
 
-// --compare: all models have the same time. A step of FP-Mamba takes 16 ms of one core, one of the baselines 7 ms.
-// Two cores need less than the limit, so that a seed has equal bits in every run; where it comes first, it is the same for all.
+// --compare: all models have the same time. A step of FP-Mamba takes 16 ms of one core, one of the baselines
+// 7 ms. Two cores need less than the limit, so that a seed has equal bits in every run; where it comes first,
+// it is the same for all.
 constexpr double compare_seconds = 120;
 constexpr fp::index compare_steps = 8000, baseline_steps = 18000;
 

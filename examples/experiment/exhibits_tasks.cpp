@@ -22,8 +22,8 @@ void fill_in_copying(options& o) {
     use("--steps", o.training.steps, 8000);
     use("--test-sequences", o.test_sequences, 512);
 }
-/// The authors' sizes, steps and rate; the context is the paper's. How a rate rises and falls, its decay and the limit
-/// of a gradient's norm stay this program's.
+/// The authors' sizes, steps and rate; the context is the paper's. How a rate rises and falls, its decay and
+/// the limit of a gradient's norm stay this program's.
 void paper_copying(options& o) {
     const defaults use{o};
     use("--shortest", o.data.shortest, 5);

@@ -45,7 +45,8 @@ void resume(const options& o, fp::training_state<real>& state) {
         std::printf("starts anew: there is no checkpoint in %s\n", o.out.c_str());
 }
 
-/// Columns of metrics.csv. A run that an earlier version began has those of the steps alone, and goes on with them.
+/// Columns of metrics.csv. A run that an earlier version began has those of the steps alone, and goes on with
+/// them.
 const std::string step_columns =
     "step,length,loss,token_accuracy,sequence_accuracy,median_iterations,share_converged,learning_rate,gradient_norm,"
     "seconds";
@@ -171,8 +172,8 @@ fp::training_result train(const options& o, const fp::task& task, const network&
     return result;
 }
 
-/// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and C = T are
-/// apart, at a length of 64 or, where that is less, of the longest test.
+/// Is the trained model at its fixed point? Accuracy at other tolerances, and how far the schedules C = 1 and
+/// C = T are apart, at a length of 64 or, where that is less, of the longest test.
 json check_fixed_point(const options& o, const fp::task& task, const network& model, const parameters& theta) {
     const fp::index length_of_check = std::min<fp::index>(64, o.test_lengths.back());
     const auto data = test_set(o, task, length_of_check);
@@ -205,8 +206,8 @@ json check_fixed_point(const options& o, const fp::task& task, const network& mo
     return check;
 }
 
-/// Of the beginnings of sequences, whose solutions are those of shorter ones, because the model is causal. How they
-/// were solved, and the loss, are known of the longest alone.
+/// Of the beginnings of sequences, whose solutions are those of shorter ones, because the model is causal.
+/// How they were solved, and the loss, are known of the longest alone.
 std::vector<test_result> prefixes(const fp::task& task, const fp::evaluation& longest,
                                   const std::vector<fp::index>& lengths) {
     std::vector<test_result> table;

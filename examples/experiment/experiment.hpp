@@ -32,11 +32,11 @@ struct outcome {
     network::parameters theta;
 };
 
-/// Trains and evaluates one model and writes config.json, metrics.csv, parameters.safetensors, accuracy.csv and summary.json
-/// into o.out; with o.resume it goes on from the newest checkpoint there. A signal ends the training early; numbers that are
-/// not finite do, too, and outcome.training says so. Both ways the model is evaluated as it then is.
-/// Errors: std::runtime_error when a file cannot be written, when there are checkpoints and none can be taken, or when memory
-/// does not suffice; the message then has the sizes.
+/// Trains and evaluates one model and writes config.json, metrics.csv, parameters.safetensors, accuracy.csv
+/// and summary.json into o.out; with o.resume it goes on from the newest checkpoint there. A signal ends the
+/// training early; numbers that are not finite do, too, and outcome.training says so. Both ways the model is
+/// evaluated as it then is. Errors: std::runtime_error when a file cannot be written, when there are
+/// checkpoints and none can be taken, or when memory does not suffice; the message then has the sizes.
 outcome run(const options& o);
 
 /// What there is of a number; NaN: nothing.

@@ -29,14 +29,15 @@ fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models)
 fp::figure score_figure(const options& o, const std::vector<drawn>& models, const std::string& title);
 /// Median iterations against the length, of models that have a fixed point.
 fp::figure iterations_figure(const options& o, const std::vector<drawn>& models);
-/// The same, and, dashed, the iterations of the same models by the authors' loop: damped, until the smallest residual that each sequence
-/// of a batch has had is below 0.1. On the CPU.
+/// The same, and, dashed, the iterations of the same models by the authors' loop: damped, until the smallest
+/// residual that each sequence of a batch has had is below 0.1. On the CPU.
 fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& models);
 /// The score at the last of the test lengths against the number of parameters.
 fp::figure parameters_figure(const trained& t, const std::string& title);
 /// The longest test length of which, as of all shorter ones, 90 % are right, against the seconds of training.
 fp::figure train_time_figure(const trained& t, const std::string& title);
-/// How far solutions C = 1 and C = T are apart against the length, and in what share of the tokens they are others.
+/// How far solutions C = 1 and C = T are apart against the length, and in what share of the tokens they are
+/// others.
 std::vector<fp::figure> two_solutions_figures(const options& o, const std::vector<drawn>& models);
 /// The score at the last test length against the most iterations of a test, all tokens at once.
 fp::figure capped_figure(const trained& t, const std::vector<fp::index>& caps);
@@ -48,8 +49,9 @@ fp::figure layers_figure(const trained& t);
 /// Scores against lengths, a line for each member, as a table of Markdown.
 std::string score_table(const trained& t);
 
-/// How models were trained and solved: loss, curriculum and iterations against the step, from all rows of their metrics.csv,
-/// and residual against length. A figure that none of them has anything to say in is left out.
+/// How models were trained and solved: loss, curriculum and iterations against the step, from all rows of
+/// their metrics.csv, and residual against length. A figure that none of them has anything to say in is left
+/// out.
 fp::picture training_picture(const options& o, const std::vector<drawn>& models);
 
 /// Writes name.png and name.svg into o.out, or name.txt without gnuplot, and says so.

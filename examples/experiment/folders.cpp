@@ -34,7 +34,8 @@ std::optional<std::string> job_in(const fs::path& folder) {
     return j.is_object() && j.contains("job") && j["job"].is_string() ? j["job"].get<std::string>() : "an unknown job";
 }
 
-/// A folder of an exhibit, and of each of its members, says which it is; that of a single model has the model's files and says nothing.
+/// A folder of an exhibit, and of each of its members, says which it is; that of a single model has the
+/// model's files and says nothing.
 void refuse_other_jobs(const options& o) {
     const auto refuse = [&](const std::string& what) {
         throw fp::argument_error("--out: expected a folder without files of another job, got '" + o.out.string() +
@@ -80,14 +81,16 @@ std::string other_options(const options& o, const std::string& path, const fp::c
     std::string text = option + ": " + path + " has " + typed(got) + ", got " + typed(expected) +
                        (given ? "" : ", the default") +
                        "; --resume needs the options that the run was started with, or another --out";
-    // Options are for all models of a job, so what was a model's own default in another version cannot be asked for.
+    // Options are for all models of a job, so what was a model's own default in another version cannot be
+    // asked for.
     if (!given && o.shown && key == "time_limit")
         text += "; where they were those of an earlier version, '" + o.out.string() +
                 "' has to be removed and is then trained anew";
     return text;
 }
 
-/// The newest checkpoint that is whole says what run a folder is of. Whether it can be taken is seen when it is.
+/// The newest checkpoint that is whole says what run a folder is of. Whether it can be taken is seen when it
+/// is.
 void require_same_options(const options& o) {
     for (const auto& [step, path] : fp::checkpoints_in(o.out)) {
         std::string configuration;

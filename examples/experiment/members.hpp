@@ -11,15 +11,16 @@
 /// What exhibits are made of.
 namespace experiment {
 
-// FP-Mamba blue, diagonal models orange, the delta rule red, LSTM green, Transformer grey; within a kind from light to dark.
+// FP-Mamba blue, diagonal models orange, the delta rule red, LSTM green, Transformer grey; within a kind from
+// light to dark.
 inline constexpr const char *fp_blue = "#1f5fa8", *diagonal_orange = "#d9822b", *light_orange = "#e5b25d",
                             *delta_red = "#b5403a", *light_red = "#e08a84", *lstm_green = "#8fcaa3",
                             *transformer_grey = "#7a7a7a", *kronecker_violet = "#5b2a86", *dplr_teal = "#35978f";
 /// Of 1, 2 and 4 reflections.
 inline constexpr std::array blues{"#7fb2e5", "#3f7fbf", "#1b3f8b"};
 
-/// The iteration of the authors in training: of whole sequences, to 0.1, with one step of the adjoint; in tests up to
-/// 1000 evaluations.
+/// The iteration of the authors in training: of whole sequences, to 0.1, with one step of the adjoint; in
+/// tests up to 1000 evaluations.
 inline void use_authors_iteration(options& o) {
     const defaults use{o};
     use("--schedule", o.schedule.length, fp::whole_sequence);
@@ -62,8 +63,8 @@ public:
         }
     }
 
-    /// With `factor` times as many channels inside, in whole heads, so that parameters are as many as FP-Mamba's at
-    /// the default size. In the paper's size as wide as all.
+    /// With `factor` times as many channels inside, in whole heads, so that parameters are as many as
+    /// FP-Mamba's at the default size. In the paper's size as wide as all.
     options& add_wide_baseline(const std::string& model, std::string label, std::string colour, int layers,
                                double factor) {
         options& m = add_baseline(model, std::move(label), std::move(colour), layers);
@@ -77,8 +78,8 @@ public:
     std::vector<member> all() && { return std::move(all_); }
 
 private:
-    /// An LSTM is a fixed point, too, which is found token by token and differentiated exactly: what is asked of
-    /// FP-Mamba's iteration, such as one step of the adjoint, would take its gradient through time.
+    /// An LSTM is a fixed point, too, which is found token by token and differentiated exactly: what is asked
+    /// of FP-Mamba's iteration, such as one step of the adjoint, would take its gradient through time.
     static void solve_by_token(options& m) {
         const options standard;
         const defaults use{m};

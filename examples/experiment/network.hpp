@@ -17,8 +17,8 @@ namespace experiment {
 
 namespace fp = fprnn;
 
-/// What names a network. The mixer, the number of reflections and their scale are template arguments of a block, so the values
-/// that can be asked for are those that are compiled.
+/// What names a network. The mixer, the number of reflections and their scale are template arguments of a
+/// block, so the values that can be asked for are those that are compiled.
 struct architecture {
     enum class block {
         fp_mamba,
@@ -41,7 +41,8 @@ struct architecture {
     int reflections = 4;
     int reflection_scale = 1;
     bool convolution = false;  ///< of FP-Mamba
-    /// What else than the iterated map sees y_{t−1}, or h_{t−1}: of FP-Mamba with a convolution all of these, of FP-RNN the mixer.
+    /// What else than the iterated map sees y_{t−1}, or h_{t−1}: of FP-Mamba with a convolution all of these,
+    /// of FP-RNN the mixer.
     struct dependence {
         bool lambda = false, mixer = true, b_c = true;
         bool operator==(const dependence&) const = default;

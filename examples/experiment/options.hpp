@@ -45,7 +45,8 @@ struct options {
     fp::index validate_every = 0;    ///< steps; 0: tests are at the end alone
     bool resume = false;
 
-    /// Those that were, such as "--seed", and their texts; the others are the job's, the task's or the model's default.
+    /// Those that were, such as "--seed", and their texts; the others are the job's, the task's or the
+    /// model's default.
     std::map<std::string, std::string> given{};
 
     /// Of parameters and data, which must not share random numbers.
@@ -75,8 +76,9 @@ struct defaults {
     }
 };
 
-/// Reads and checks the command line, and touches nothing else. None when only help, the version or the list was asked for,
-/// which are then printed. Errors: fprnn::argument_error with one line that names option, expected and got.
+/// Reads and checks the command line, and touches nothing else. None when only help, the version or the list
+/// was asked for, which are then printed. Errors: fprnn::argument_error with one line that names option,
+/// expected and got.
 std::optional<options> read_options(int argc, const char* const* argv, std::ostream& printed);
 
 /// Defaults of the task, the model and the exhibit.

@@ -9,7 +9,8 @@ namespace {
 
 using real = network::real;
 
-/// Sets what two logits [B,T,classes] are apart. Of the sequences b that converged(b) both ways, tokens are counted until they part.
+/// Sets what two logits [B,T,classes] are apart. Of the sequences b that converged(b) both ways, tokens are
+/// counted until they part.
 template <class Converged>
 void compare(two_solutions& both, const fp::tensor<real>& one, const fp::tensor<real>& other, Converged&& converged) {
     constexpr double together = 1e-3, apart = 0.1;

@@ -5,9 +5,9 @@
 #include <array>
 
 //! [mixer]
-/// Q turns plane k, channels k and K + k as a complex number, by a_k = 2 arctan t_k with t_k = tanh(r_k) / 4: it multiplies
-/// by q_k = exp(i a_k) = (1 + i t_k)² / (1 + t_k²). Q is orthogonal, and ‖I − Q‖₂ = 2 max |sin(a_k/2)| < 0.486: every
-/// iteration of a token halves its error, at least.
+/// Q turns plane k, channels k and K + k as a complex number, by a_k = 2 arctan t_k with t_k = tanh(r_k) / 4:
+/// it multiplies by q_k = exp(i a_k) = (1 + i t_k)² / (1 + t_k²). Q is orthogonal, and ‖I − Q‖₂ = 2 max
+/// |sin(a_k/2)| < 0.486: every iteration of a token halves its error, at least.
 template <int K>
 struct rotation_mixer {
     static void check(fprnn::index D) {

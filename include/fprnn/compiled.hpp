@@ -1,9 +1,10 @@
 #pragma once
 
-/// What programs have in common, compiled once: engine, operations, reflections, tape and optimiser, of float and double on the CPU's backend.
-/// Where FPRNN_COMPILED is defined, as by CMake's target fprnn::compiled, these instances are in that library, and a program compiles what
-/// its own expressions add. src/float.cpp and src/double.cpp make the library, which has to be compiled for the same processor as
-/// the program. Without FPRNN_COMPILED all is in the headers, and this one declares nothing.
+/// What programs have in common, compiled once: engine, operations, reflections, tape and optimiser, of float
+/// and double on the CPU's backend. Where FPRNN_COMPILED is defined, as by CMake's target fprnn::compiled,
+/// these instances are in that library, and a program compiles what its own expressions add. src/float.cpp
+/// and src/double.cpp make the library, which has to be compiled for the same processor as the program.
+/// Without FPRNN_COMPILED all is in the headers, and this one declares nothing.
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/train/trainer.hpp>
@@ -82,8 +83,8 @@
 
 namespace fprnn::detail {
 
-/// What a program and the library have to have in common, the bytes of a register and whether it multiplies and adds at once: a program compiled for
-/// another processor is not linked.
+/// What a program and the library have to have in common, the bytes of a register and whether it multiplies
+/// and adds at once: a program compiled for another processor is not linked.
 #ifdef __FMA__
 inline constexpr bool multiplies_and_adds = true;
 #else

@@ -1,7 +1,8 @@
 #pragma once
 
-/// The library but for what few programs need, and all would wait for: io/, which writes files and draws, the law suites check_mixer.hpp and
-/// check_recurrence.hpp, and of tasks/ what reads files or chooses a task when a program runs.
+/// The library but for what few programs need, and all would wait for: io/, which writes files and draws, the
+/// law suites check_mixer.hpp and check_recurrence.hpp, and of tasks/ what reads files or chooses a task when
+/// a program runs.
 #include <fprnn/compiled.hpp>
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/models/delta_product.hpp>

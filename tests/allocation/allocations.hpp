@@ -1,7 +1,8 @@
 #pragma once
 
-/// Every allocation of this executable, counted: those of malloc and its kin, and hence of operator new in all its forms.
-/// Where a sanitizer has taken malloc, operator new alone is replaced and what calls malloc directly is not seen.
+/// Every allocation of this executable, counted: those of malloc and its kin, and hence of operator new in
+/// all its forms. Where a sanitizer has taken malloc, operator new alone is replaced and what calls malloc
+/// directly is not seen.
 namespace allocations {
 
 /// Whether malloc itself is counted.

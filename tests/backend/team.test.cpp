@@ -189,7 +189,8 @@ TEST_CASE_TEMPLATE("pack: 2^x of what is small, large or not a number", T, float
     CHECK(power_of_two(T(-0.0)) == 1);
     for (T x : {T(-126.5), T(-126.9), T(-127), T(-127.1), T(-149), T(-150)})
         CHECK(std::abs(power_of_two(x) - std::exp2(x)) <= std::numeric_limits<float>::min());
-    // Doubles take e^(x ln 2), and round ln 2 (0.15 eps of it, times 0.69 |x|) and x ln 2 (half an eps, likewise).
+    // Doubles take e^(x ln 2), and round ln 2 (0.15 eps of it, times 0.69 |x|) and x ln 2 (half an eps,
+    // likewise).
     const double of_x = std::is_same_v<T, double> ? 0.45 : 0;
     for (double x = -80; x < 80; x += 0.37) {
         const double exact = std::exp2(static_cast<double>(static_cast<T>(x)));

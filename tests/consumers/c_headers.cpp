@@ -1,4 +1,5 @@
-// After C headers of Linux, whose macros and functions have short names: I, major, minor, unix, linux, B0, index.
+// After C headers of Linux, whose macros and functions have short names: I, major, minor, unix, linux, B0,
+// index.
 #include <arpa/inet.h>
 #include <assert.h>
 #include <complex.h>

@@ -1,5 +1,5 @@
-// What -ffast-math must not take away: the rounding in powers of two, without which all decays of a selective scan are
-// wrong, and the tests for numbers that are not finite, which the compiler may leave out.
+// What -ffast-math must not take away: the rounding in powers of two, without which all decays of a selective
+// scan are wrong, and the tests for numbers that are not finite, which the compiler may leave out.
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/train/clip.hpp>
 #include <fprnn/train/finite.hpp>

@@ -1,4 +1,5 @@
-// A user's first program: a scan, a layer and a gradient. Exit status 0 when all are right and the version is the package's.
+// A user's first program: a scan, a layer and a gradient. Exit status 0 when all are right and the version is
+// the package's.
 #include FPRNN_HEADER
 
 #include <cmath>

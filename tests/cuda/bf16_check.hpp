@@ -21,7 +21,8 @@
 #include <utility>
 #include <vector>
 
-/// Layers whose sequences are stored as bf16 against layers of float on the CPU, wherever the kernels of the device run.
+/// Layers whose sequences are stored as bf16 against layers of float on the CPU, wherever the kernels of the
+/// device run.
 namespace bf16_layers {
 
 using fprnn::index;

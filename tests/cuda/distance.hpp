@@ -7,7 +7,8 @@
 
 namespace gpu {
 
-/// The largest difference between two tensors of one shape, relative to the largest number of `b`; NaN when one is.
+/// The largest difference between two tensors of one shape, relative to the largest number of `b`; NaN when
+/// one is.
 template <class T>
 double distance(const fprnn::tensor<T>& a, const fprnn::tensor<T>& b) {
     if (a.shape() != b.shape()) return NAN;

@@ -1,4 +1,5 @@
-// Where CUDA's headers are: a device goes on after whatever has failed on it, over a runtime and kernels of the host.
+// Where CUDA's headers are: a device goes on after whatever has failed on it, over a runtime and kernels of
+// the host.
 #if __has_include(<cuda_runtime_api.h>)
 
 #include "host_backend.hpp"
@@ -61,7 +62,8 @@ struct problem {
     }
 };
 
-/// Calls of use() that fail one after the other on one device, on which `undisturbed` goes on every time. Returns how many there are.
+/// Calls of use() that fail one after the other on one device, on which `undisturbed` goes on every time.
+/// Returns how many there are.
 template <class Use, class Undisturbed>
 int check_failures_on(const cuda::device& gpu, const Use& use, const Undisturbed& undisturbed) {
     undisturbed();
@@ -109,8 +111,9 @@ TEST_CASE("cuda failures: whichever call fails in three passes, the device goes 
     }
 }
 
-/// Calls use(most), where most is of how many bytes an allocation may be: none, what failed before, and so on until nothing
-/// fails. Every time the error says what failed, and after() follows with enough of everything. Returns how often.
+/// Calls use(most), where most is of how many bytes an allocation may be: none, what failed before, and so on
+/// until nothing fails. Every time the error says what failed, and after() follows with enough of everything.
+/// Returns how often.
 template <class Use, class After>
 int check_out_of_memory(const Use& use, const After& after) {
     std::size_t most = 0;

@@ -15,8 +15,8 @@
 #include <utility>
 #include <vector>
 
-/// The part of CUDA's runtime that the library calls on the host, over the host's memory: two GPUs, of which any call may be
-/// made to fail. It stands in for the real one, which the tests are not linked with.
+/// The part of CUDA's runtime that the library calls on the host, over the host's memory: two GPUs, of which
+/// any call may be made to fail. It stands in for the real one, which the tests are not linked with.
 namespace fake {
 
 /// A call that happens later. Of a std::function for every kernel, too much would be compiled.
@@ -84,8 +84,8 @@ inline runtime state;
 
 constexpr std::size_t alignment = 256, initialised = std::size_t(1) << 16;
 
-/// What guarded memory is taken from, so that one call puts all of it within the host's reach or out of it. After each
-/// allocation there are bytes that nobody may write.
+/// What guarded memory is taken from, so that one call puts all of it within the host's reach or out of it.
+/// After each allocation there are bytes that nobody may write.
 struct arena {
     static constexpr std::size_t bytes = std::size_t(1) << 30, page = 4096;
 
@@ -121,7 +121,8 @@ struct arena {
         if (static_cast<std::size_t>(base + bytes - at) < n) return nullptr;
         return taken.emplace(at, n).first->first;
     }
-    /// Pages that were written take time whenever they come within reach, so that those of one test go with it.
+    /// Pages that were written take time whenever they come within reach, so that those of one test go with
+    /// it.
     void give(char* data) {
         taken.erase(data);
         if (taken.empty()) madvise(base, bytes, MADV_DONTNEED);
@@ -142,7 +143,8 @@ public:
     reach& operator=(const reach&) = delete;
 };
 
-/// Memory that begins as NaN; nullptr where there is none. Of more than tests have, what products work in, the beginning.
+/// Memory that begins as NaN; nullptr where there is none. Of more than tests have, what products work in,
+/// the beginning.
 inline void* allocate(std::size_t bytes) {
     void* data = state.guarded ? guarded_memory.take(arena::with_guard(bytes)) : std::malloc(bytes);
     if (!data) return nullptr;

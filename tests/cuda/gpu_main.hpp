@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <exception>
 
-/// Runs the tests on the first GPU. Without one, or without its driver, it says so and ends with the code that ctest shows as skipped;
-/// a GPU that does not work is a failure.
+/// Runs the tests on the first GPU. Without one, or without its driver, it says so and ends with the code
+/// that ctest shows as skipped; a GPU that does not work is a failure.
 int main(int argc, char** argv) {
     try {
         const fprnn::cuda::device gpu;

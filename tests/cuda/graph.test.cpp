@@ -1,4 +1,5 @@
-// Where CUDA's headers are: iterations of many tokens that are started as graphs, over a runtime and kernels of the host.
+// Where CUDA's headers are: iterations of many tokens that are started as graphs, over a runtime and kernels
+// of the host.
 #if __has_include(<cuda_runtime_api.h>)
 
 #include "host_backend.hpp"

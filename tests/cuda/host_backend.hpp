@@ -17,7 +17,8 @@
 #include <type_traits>
 #include <vector>
 
-/// cuda::device on threads of the host: kernels run their bodies there, several rows at a time, as blocks of a GPU do.
+/// cuda::device on threads of the host: kernels run their bodies there, several rows at a time, as blocks of
+/// a GPU do.
 namespace host {
 
 /// While it lives, devices have memory that the host cannot reach, all of which is back in the end.
@@ -40,7 +41,8 @@ public:
     guarded_devices& operator=(const guarded_devices&) = delete;
 };
 
-/// Lets call after call fail of those that use() makes, which has a device of its own. Returns how many there are.
+/// Lets call after call fail of those that use() makes, which has a device of its own. Returns how many there
+/// are.
 template <class Use>
 int check_failures(const Use& use) {
     fake::state = {};

@@ -11,7 +11,8 @@
 /// Rows of a device on threads of the host.
 namespace host {
 
-/// How many threads execute a row, how many rows are executed at a time, and how many threads execute one long row.
+/// How many threads execute a row, how many rows are executed at a time, and how many threads execute one
+/// long row.
 struct parallelism {
     int of_row = 1, rows = 1, of_grid = 1;
 };

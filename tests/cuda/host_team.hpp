@@ -12,8 +12,8 @@
 #include <type_traits>
 #include <vector>
 
-/// Kernel bodies run on the host, so that tests and ThreadSanitizer see them: a team is a few threads, several teams run at
-/// the same time.
+/// Kernel bodies run on the host, so that tests and ThreadSanitizer see them: a team is a few threads,
+/// several teams run at the same time.
 namespace host {
 
 /// What the threads of a team share.

@@ -82,8 +82,8 @@ struct problem {
     auto differentiate() const { return differentiate(x, carry, y_bar); }
 };
 
-/// The adjoint's slope of ⟨ȳ, y⟩, along a direction of x and one of the parameters, is the central difference of five points:
-/// 3.7e-10 measured.
+/// The adjoint's slope of ⟨ȳ, y⟩, along a direction of x and one of the parameters, is the central difference
+/// of five points: 3.7e-10 measured.
 template <class Expression>
 void check_gradient(Expression expression, const chunked& schedule = {}) {
     CAPTURE(schedule.length);

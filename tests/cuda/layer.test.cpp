@@ -1,4 +1,5 @@
-// Where CUDA's headers are: layers on cuda::device, whose memory is out of the host's reach and whose kernels run on the host.
+// Where CUDA's headers are: layers on cuda::device, whose memory is out of the host's reach and whose kernels
+// run on the host.
 #if __has_include(<cuda_runtime_api.h>)
 
 #include "host_backend.hpp"

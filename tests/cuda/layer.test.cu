@@ -16,8 +16,8 @@ TEST_CASE("layer: FP-RNN on a GPU is equivalent to the host's, there and back, w
 TEST_CASE("layer: FP-Mamba on a GPU is equivalent to the host's, there and back, whatever schedule and adjoint") {
     check_all(fprnn::models::fp_mamba<2>(), {5, 3, 4});
 }
-/// More sequences than the 24 workers of the interpreter's 3 multiprocessors, so that some rows have a worker's scratch after another one, and
-/// scratch that two workers write into is raced for.
+/// More sequences than the 24 workers of the interpreter's 3 multiprocessors, so that some rows have a
+/// worker's scratch after another one, and scratch that two workers write into is raced for.
 TEST_CASE("layer: tokens of some sequences, each of which goes through its programs by itself") {
     check_equivalent(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
                      fprnn::implicit{.tolerance = 1e-13}, {27, 2, 4});
@@ -64,7 +64,8 @@ TEST_CASE("layer: graphs of iterations give the bits of calling them") {
     CHECK(got.forward.iterations == expected.forward.iterations);
 }
 
-/// From the second time on a pass of tokens one by one is a graph, in which the numbers of before are replaced.
+/// From the second time on a pass of tokens one by one is a graph, in which the numbers of before are
+/// replaced.
 TEST_CASE("layer: a pass that is a graph gives the bits of calling it, each time with the numbers that it has then") {
     const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
                              fprnn::implicit{.tolerance = 1e-12});
@@ -87,7 +88,8 @@ TEST_CASE("layer: a pass that is a graph gives the bits of calling it, each time
     }
 }
 
-/// Programs of rows take addresses of functions and parameters of kernels, which the host's tests cannot show.
+/// Programs of rows take addresses of functions and parameters of kernels, which the host's tests cannot
+/// show.
 TEST_CASE("layer: programs of rows give the numbers of a kernel a body") {
     const fprnn::layer layer(fprnn::models::fp_mamba<2>(), {.length = 1, .tolerance = 1e-12, .ell_max = 200},
                              fprnn::implicit{.tolerance = 1e-13});

@@ -65,9 +65,10 @@ outcome_of<T> differentiate(const Layer& layer, const fprnn::layer_parameters<T>
             here(theta_bar)};
 }
 
-/// The largest difference, relative to the largest number, and of iterations. Kernels that run on the host differ by the order of
-/// sums: 1.3e-14 measured in double, and in float 2.7e-6, or 2.4e-5 where `unrolled` goes back through an iteration more. On a GPU
-/// what is asked of backends. A threshold of 1e-12 may be reached an iteration sooner.
+/// The largest difference, relative to the largest number, and of iterations. Kernels that run on the host
+/// differ by the order of sums: 1.3e-14 measured in double, and in float 2.7e-6, or 2.4e-5 where `unrolled`
+/// goes back through an iteration more. On a GPU what is asked of backends. A threshold of 1e-12 may be
+/// reached an iteration sooner.
 #ifdef __CUDACC__
 template <class T>
 inline constexpr double most_of = std::is_same_v<T, double> ? 1e-10 : 1e-4;

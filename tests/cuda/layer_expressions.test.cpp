@@ -1,4 +1,5 @@
-// Where CUDA's headers are: expressions that the models do not have, on cuda::device, whose kernels run on the host.
+// Where CUDA's headers are: expressions that the models do not have, on cuda::device, whose kernels run on
+// the host.
 #if __has_include(<cuda_runtime_api.h>)
 
 #include "host_backend.hpp"

@@ -23,7 +23,8 @@ inline tensor<double> sum(const tensor<double>& a, double by, const tensor<doubl
 }
 inline double norm(const double* x, index n) { return std::sqrt(std::inner_product(x, x + n, x, 0.0)); }
 
-/// Q v, by Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 first, ū_i = SiLU(u_i) / ‖SiLU(u_i)‖, α_i = Scale · σ(a_i + bias_i)
+/// Q v, by Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 first, ū_i = SiLU(u_i) / ‖SiLU(u_i)‖, α_i = Scale · σ(a_i
+/// + bias_i)
 template <int R, int Scale>
 tensor<double> reflected(tensor<double> v, tensor<double> u, const tensor<double>& a, const tensor<double>& bias) {
     const index D = v.shape()[2];
@@ -38,8 +39,8 @@ tensor<double> reflected(tensor<double> v, tensor<double> u, const tensor<double
     return v;
 }
 
-/// Those laws of mixers that the layer Q v + (I − Q) w shows, for raw numbers that drive what is bounded to its limits. To 1e-13;
-/// 3e-16 measured, and 1.6e-14 of the adjoint.
+/// Those laws of mixers that the layer Q v + (I − Q) w shows, for raw numbers that drive what is bounded to
+/// its limits. To 1e-13; 3e-16 measured, and 1.6e-14 of the adjoint.
 template <int R, int Scale>
 void check_mixer() {
     CAPTURE(R);

@@ -13,7 +13,8 @@
 #include <cmath>
 #include <vector>
 
-/// Models that are trained and evaluated on cuda::device against the same on the CPU, wherever the kernels of the device run.
+/// Models that are trained and evaluated on cuda::device against the same on the CPU, wherever the kernels of
+/// the device run.
 namespace models {
 
 using fprnn::index;

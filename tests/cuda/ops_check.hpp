@@ -18,7 +18,8 @@
 #include <string>
 #include <vector>
 
-/// Operations by themselves on tensors of cuda::device against those of the host: the same calls with another backend.
+/// Operations by themselves on tensors of cuda::device against those of the host: the same calls with another
+/// backend.
 namespace ops {
 
 using fprnn::index;

@@ -7,7 +7,8 @@
 
 namespace gpu {
 
-/// Normal numbers, as checks::random has them for tests that nvcc does not compile; of complex ones `mean` is real.
+/// Normal numbers, as checks::random has them for tests that nvcc does not compile; of complex ones `mean` is
+/// real.
 template <class T>
 fprnn::tensor<T> random(const fprnn::shape& s, std::uint64_t stream, double deviation = 1, double mean = 0) {
     const fprnn::random_stream numbers({7}, stream);

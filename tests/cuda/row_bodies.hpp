@@ -8,8 +8,9 @@
 
 #include <array>
 
-/// The kernel bodies of the library as tests call them: `sizes`(D) of arrays x, of random numbers, and run<Team>(D, x), which
-/// leaves the same numbers in all of them whatever the team, but for the order of sums.
+/// The kernel bodies of the library as tests call them: `sizes`(D) of arrays x, of random numbers, and
+/// run<Team>(D, x), which leaves the same numbers in all of them whatever the team, but for the order of
+/// sums.
 namespace bodies {
 
 using fprnn::index;

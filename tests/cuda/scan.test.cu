@@ -53,8 +53,8 @@ T conjugate(T x) {
         return x;
 }
 
-/// h_t = λ_t h_{t−1} + u_t, and its adjoint, which adds to `into`, as they are written: fprnn::scan is compiled for the GPU, too,
-/// where std::complex has no operators.
+/// h_t = λ_t h_{t−1} + u_t, and its adjoint, which adds to `into`, as they are written: fprnn::scan is
+/// compiled for the GPU, too, where std::complex has no operators.
 template <class T>
 tensor<T> scan_on_host(const tensor<T>& lambda, const tensor<T>& u, const tensor<T>& carry, direction d) {
     tensor<T> h(u.shape());

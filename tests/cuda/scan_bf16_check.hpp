@@ -13,7 +13,8 @@
 #include <cstdint>
 #include <limits>
 
-/// Scans of numbers that are stored as bf16 against those of the same numbers in float on the CPU, wherever the kernels of the device run.
+/// Scans of numbers that are stored as bf16 against those of the same numbers in float on the CPU, wherever
+/// the kernels of the device run.
 namespace bf16_scans {
 
 using fprnn::direction;
@@ -22,7 +23,8 @@ using fprnn::tensor;
 using fprnn::update;
 namespace cuda = fprnn::cuda;
 
-/// Every number is what is expected, added up in float in another order and rounded once: by half a unit of its last place.
+/// Every number is what is expected, added up in float in another order and rounded once: by half a unit of
+/// its last place.
 inline bool is_rounded_once(const cuda::tensor<cuda::bf16>& x, const tensor<float>& expected) {
     const auto got = cuda::to_float(cuda::copy_to_host(x));
     if (got.shape() != expected.shape()) return false;

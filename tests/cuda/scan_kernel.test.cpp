@@ -133,7 +133,8 @@ void check_equivalent(const shape& s, grid g) {
 TEST_CASE_TEMPLATE("cuda scan: the kernel is equivalent to the reference, for ragged tiles of every width", T, float,
                    double) {
     for (const shape& s : checks::odd_sizes()) check_equivalent<T, 3>(s, {2, 4});
-    // One thread; rows of one column; all threads in one row; more columns than a tile; chunks that end on and beside T.
+    // One thread; rows of one column; all threads in one row; more columns than a tile; chunks that end on
+    // and beside T.
     for (const shape& s : {shape{1, 9, 1}, shape{2, 7, 3}})
         for (int threads : {1, 2, 8}) check_equivalent<T, 3>(s, {1, threads});
     for (index tokens : {17, 18, 19, 65}) check_equivalent<T, 3>({1, tokens, 3}, {3, 8});

@@ -130,7 +130,8 @@ TEST_CASE(
     CHECK(fake::state.memory.empty());
 }
 
-/// ⟨ȳ, y⟩ + ⟨Ḣ, H⟩ along a direction in one argument after the other: its slope by differences is the product with that argument's cotangent.
+/// ⟨ȳ, y⟩ + ⟨Ḣ, H⟩ along a direction in one argument after the other: its slope by differences is the product
+/// with that argument's cotangent.
 TEST_CASE("cuda selective scan: the adjoint through softplus, skip and gate is the slope of differences") {
     fake::state = {};
     const cuda::device gpu;

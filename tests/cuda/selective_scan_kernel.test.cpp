@@ -64,7 +64,8 @@ struct problem {
     cuda::selective_scan_arguments<T> time_major_arguments() const {
         return {.sequences = B, .tokens = tokens, .channels = D, .states = N, .sequence_rows = 1, .token_rows = B};
     }
-    /// The states in the memory that they came from, exp(ω) for ω, and what is around the scan in chains, beside y.
+    /// The states in the memory that they came from, exp(ω) for ω, and what is around the scan in chains,
+    /// beside y.
     template <int Threads, int Most, int Items>
     void check_time_major() const {
         using namespace fprnn::chain;

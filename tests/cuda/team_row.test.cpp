@@ -4,8 +4,9 @@
 #include <cuda/row_bodies.hpp>
 #include <ops/checks.hpp>
 
-/// The kernel bodies of the library, of which a thread block executes a row, by threads of the host: what they write is what one
-/// thread writes, whatever the number of threads and of channels. ThreadSanitizer sees them, too.
+/// The kernel bodies of the library, of which a thread block executes a row, by threads of the host: what
+/// they write is what one thread writes, whatever the number of threads and of channels. ThreadSanitizer sees
+/// them, too.
 namespace {
 
 using fprnn::index;

@@ -1,4 +1,5 @@
-// Where CUDA's headers are: what one more token takes of calls, on cuda::device, whose kernels run on the host.
+// Where CUDA's headers are: what one more token takes of calls, on cuda::device, whose kernels run on the
+// host.
 #if __has_include(<cuda_runtime_api.h>)
 
 #include "host_backend.hpp"
@@ -42,7 +43,8 @@ calls calls_of(const Layer& layer, index tokens, int time) {
     return fake::state.calls_of;
 }
 
-/// Kernels, products and copies of the graph that the second call makes: an error says so, when it cannot be made.
+/// Kernels, products and copies of the graph that the second call makes: an error says so, when it cannot be
+/// made.
 template <class Layer>
 int calls_of_graph(const Layer& layer, index tokens) {
     int n = 0;
@@ -92,7 +94,8 @@ void check(const std::string& name, Expression expression) {
     CHECK(calls_of_graph(layer, many) - calls_of_graph(layer, few) == 2 * more);
 }
 
-/// No copies, no memory and no looks of the host come with it; both calls are in the graph that all tokens are.
+/// No copies, no memory and no looks of the host come with it; both calls are in the graph that all tokens
+/// are.
 TEST_CASE("cuda token: from the second call on a token is one product and one kernel, whatever its iterations") {
     const host::guarded_devices guard;
     check("fp_rnn<1>", fprnn::models::fp_rnn<1>());

@@ -1,4 +1,5 @@
-// What kernels ask of memory, warp by warp, as the interpreter of PTX counts it: where memory is the bound, what they can reach.
+// What kernels ask of memory, warp by warp, as the interpreter of PTX counts it: where memory is the bound,
+// what they can reach.
 #include "gpu_main.hpp"
 
 #include <fprnn/cuda/backend.cuh>

@@ -1,4 +1,5 @@
-// Where CUDA's headers are: what a step does with parameters in the memory of a device, whose kernels run on the host.
+// Where CUDA's headers are: what a step does with parameters in the memory of a device, whose kernels run on
+// the host.
 #if __has_include(<cuda_runtime_api.h>)
 
 #include "distance.hpp"

@@ -76,7 +76,8 @@ TEST_CASE("expression: equal types are one node, so two uses of one Q share para
     const auto theta = fprnn::init<double>(l, size);
     const auto sol = l(theta, fprnn::testing::normal({16, 4, 3}, 1));
     CHECK(sol.work.matrix_products == 2 * 4);  // Q.u and Q.alpha, once a token
-    // Q v is applied once a token, Q (Q v) once for the token's equation, Q (Q v) + (I − Q) y with every evaluation.
+    // Q v is applied once a token, Q (Q v) once for the token's equation, Q (Q v) + (I − Q) y with every
+    // evaluation.
     CHECK(sol.work.mixer_applications == sol.work.evaluations + 2 * 16 * 4);
 
     auto other = fprnn::householder<2, "P">(cat(in, shift(prev)));

@@ -40,7 +40,8 @@ auto mamba = [](auto y, auto y_before) {
                                        fprnn::parameter<"D">() * x_tilde);
 };
 
-/// Parameters of the equation whose input is [x, y]: maps of x get columns of zeros for y, and "iterate" picks y.
+/// Parameters of the equation whose input is [x, y]: maps of x get columns of zeros for y, and "iterate"
+/// picks y.
 void widen(const parameter_tree<double>& from, const dims& size, parameter_tree<double>& to) {
     for (const auto& p : from.entries()) {
         const auto source = from[p.name];
@@ -119,7 +120,8 @@ TEST_CASE("one_step: it is the vjp of one application of f with y* held, for eve
 
 using vector = Eigen::VectorXd;
 
-/// One application of an equation to a chunk, (x, y, h_{−1}, y_{−1}, θ) ↦ (f, h). It hands on h beside its last y.
+/// One application of an equation to a chunk, (x, y, h_{−1}, y_{−1}, θ) ↦ (f, h). It hands on h beside its
+/// last y.
 template <class Frozen>
 struct application {
     Frozen frozen;

@@ -2,7 +2,8 @@
 
 #include <fixed_point/tools.hpp>
 
-/// Layers whose iterate enters in one place alone. The models use every place at once, which hides what one of them lacks.
+/// Layers whose iterate enters in one place alone. The models use every place at once, which hides what one
+/// of them lacks.
 namespace {
 
 using namespace fprnn::testing;
@@ -15,7 +16,8 @@ using fprnn::unrolled;
 
 constexpr auto s = cat(in, shift(prev));
 
-/// Values of all schedules agree, the implicit gradient is that of central differences, and so is the unrolled one.
+/// Values of all schedules agree, the implicit gradient is that of central differences, and so is the
+/// unrolled one.
 template <class Root>
 void check_schedules_and_gradients(Root root) {
     const index T = 5;

@@ -26,8 +26,9 @@ constexpr index B = 19;
 
 index at(const std::vector<index>& n, index b) { return n[static_cast<std::size_t>(b)]; }
 
-/// B lengths of [0,T] in two tiles, of which the second one has shorter sequences. In chunks of several tokens none ends with a chunk of which
-/// it has one token: alone, that would be a chunk of one token, which is solved in another way.
+/// B lengths of [0,T] in two tiles, of which the second one has shorter sequences. In chunks of several
+/// tokens none ends with a chunk of which it has one token: alone, that would be a chunk of one token, which
+/// is solved in another way.
 std::vector<index> make_lengths(index T, index C) {
     std::vector<index> n{7, 3, 0, 5, 1, 6, 2, 7, 4, 0, 3, 5, 7, 2, 6, 1, 4, 0, 5};
     for (index& each : n) {
@@ -85,7 +86,8 @@ bool same_convergence(const fprnn::convergence& a, const fprnn::convergence& b, 
            a.tokens_converged[i] == b.tokens_converged[i];
 }
 
-/// Those of the batch's sequences that are L tokens long, among others that are, too: of these, nothing comes back.
+/// Those of the batch's sequences that are L tokens long, among others that are, too: of these, nothing comes
+/// back.
 template <class Number>
 batch<Number> alike(const batch<Number>& whole, const std::vector<index>& n, index L) {
     batch<Number> of{tokens(whole.x, 0, L), tokens(whole.y_bar, 0, L), whole.carry, whole.carry_bar};
@@ -95,7 +97,8 @@ batch<Number> alike(const batch<Number>& whole, const std::vector<index>& n, ind
     return of;
 }
 
-/// Every sequence of a ragged batch has the bits that it has among sequences as long as itself, and the parameters receive the same.
+/// Every sequence of a ragged batch has the bits that it has among sequences as long as itself, and the
+/// parameters receive the same.
 template <class Number, class Layer>
 void check_bits(const Layer& l, index T) {
     auto theta = fprnn::init<Number>(l, sizes, fprnn::seed{3});
@@ -285,7 +288,8 @@ TEST_CASE("lengths: a tile of which no sequence has tokens hands carries on, bot
 }
 
 TEST_CASE("lengths: what would grow without bounds behind the ends reaches nothing") {
-    // Where x is zero, a gate is open that the sequences' own tokens close, so far that their iterations are many.
+    // Where x is zero, a gate is open that the sequences' own tokens close, so far that their iterations are
+    // many.
     const auto gate = fprnn::constant<1000000>() * sigmoid(linear<"g">(in));
     const auto y = fixed_point(gate * (linear<"W">(prev) + linear<"V">(shift(prev))) + fprnn::affine<"b">(in));
     const auto without_maps = fixed_point(gate * shift(prev) + fprnn::affine<"b">(in));

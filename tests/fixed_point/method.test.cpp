@@ -118,7 +118,8 @@ TEST_CASE("method: damping converges where Picard's iteration does not, and its 
         CHECK(half.all_converged());
         CHECK(patient.all_converged());
         CHECK(distance(half.value, patient.value) < 1e-9);
-        // With δ = 1 residuals are those of y ↦ u − 6/5 y: they stay where they are, relative to y. Four evaluations are waited for.
+        // With δ = 1 residuals are those of y ↦ u − 6/5 y: they stay where they are, relative to y. Four
+        // evaluations are waited for.
         CHECK(patient.iterations[0] > half.iterations[0]);
     }
 }

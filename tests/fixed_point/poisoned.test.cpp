@@ -15,7 +15,8 @@ using fprnn::tensor;
 
 using number = float;  // which overflows soonest
 
-// Layers as functions f(x, y), so that f can be evaluated at any y. With directions of scale 2 they need not contract.
+// Layers as functions f(x, y), so that f can be evaluated at any y. With directions of scale 2 they need not
+// contract.
 
 using reflections = std::remove_const_t<decltype(fprnn::householder<2, "Q", 2>)>;
 using kronecker_after_dplr = std::remove_const_t<decltype(fprnn::kronecker * fprnn::dplr<2, "Q", 2>)>;
@@ -58,7 +59,8 @@ auto evaluated_layer() {
     return fprnn::layer(Function{}(fprnn::linear<"of_x", fprnn::fixed_width<d_in>>(in), fprnn::linear<"of_y">(in)));
 }
 
-/// The largest relative step ‖f(y) − y‖ / ‖f(y)‖ over a sequence's tokens; infinite where a number is not finite.
+/// The largest relative step ‖f(y) − y‖ / ‖f(y)‖ over a sequence's tokens; infinite where a number is not
+/// finite.
 double residual(const tensor<number>& y, const tensor<number>& fy, index b) {
     double worst = 0;
     for (index t = 0; t < y.shape()[1]; ++t) {
@@ -74,7 +76,8 @@ double residual(const tensor<number>& y, const tensor<number>& fy, index b) {
     return worst;
 }
 
-/// α = 1 in every direction of scale 2, so that Q is singular, and λ = 0 where there is one, so that I − ∂f/∂y is, too.
+/// α = 1 in every direction of scale 2, so that Q is singular, and λ = 0 where there is one, so that I −
+/// ∂f/∂y is, too.
 template <class Parameters>
 void make_singular(Parameters& theta) {
     for (const auto& p : theta.entries()) {
@@ -85,8 +88,8 @@ void make_singular(Parameters& theta) {
     }
 }
 
-/// Random systems, an eighth of them singular, most of them with numbers that are not finite or too large; those that are said to have converged are
-/// at a fixed point.
+/// Random systems, an eighth of them singular, most of them with numbers that are not finite or too large;
+/// those that are said to have converged are at a fixed point.
 template <class Function>
 void check_poisoned(int seeds) {
     constexpr index B = 17, tokens = 4;
@@ -147,7 +150,8 @@ void check_poisoned(int seeds) {
                 (sol.status[s] == status::converged ? converged : others) += 1;
                 if (sol.status[s] != status::converged) continue;
                 const double off = residual(sol.value, fy, b);
-                // One evaluation after the one that was measured: ‖I − Q‖₂ ≤ 2, and √5 times that in the largest of 5 channels; 2.6e-4.
+                // One evaluation after the one that was measured: ‖I − Q‖₂ ≤ 2, and √5 times that in the
+                // largest of 5 channels; 2.6e-4.
                 CHECK(off < 4.5e-4);
             }
         }

@@ -42,7 +42,8 @@ constexpr auto mixed(E x) {
     const auto Q = fprnn::contractive<9, 10>(fprnn::householder<2>(cat(x, shift(prev))));
     return fixed_point(scan(lambda, (1 - lambda) * (Q * linear<"B">(x) + (I - Q) * prev)));
 }
-/// The second reads the first, now and one token before, both read x and y_{t−1}, and what is behind reads both.
+/// The second reads the first, now and one token before, both read x and y_{t−1}, and what is behind reads
+/// both.
 constexpr auto one_in_another() {
     constexpr auto y1 = dense(in);
     constexpr auto s = cat(in, y1, shift(y1), shift(prev));

@@ -10,8 +10,9 @@
 #include <limits>
 #include <vector>
 
-/// One-token chunks whose mixer is compact are solved in R numbers. What they must agree with is the same layer with a mixer
-/// that has no compact form, which is iterated through f and whose adjoint is found by GMRES.
+/// One-token chunks whose mixer is compact are solved in R numbers. What they must agree with is the same
+/// layer with a mixer that has no compact form, which is iterated through f and whose adjoint is found by
+/// GMRES.
 namespace {
 
 using namespace fprnn::testing;
@@ -128,7 +129,8 @@ TEST_CASE_TEMPLATE(
     }
 }
 
-/// Tokens of FP-Mamba can have several fixed points: the one that counts is that which f's own iteration reaches from 0.
+/// Tokens of FP-Mamba can have several fixed points: the one that counts is that which f's own iteration
+/// reaches from 0.
 TEST_CASE("token: where there are several fixed points, it is the one that the iteration through f reaches") {
     int sequences = 0;
     for (std::uint64_t seed = 0; seed < 6; ++seed) {

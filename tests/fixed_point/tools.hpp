@@ -104,7 +104,8 @@ differentiated<T> differentiate(const layer<Root>& l, const layer_parameters<T>&
     return r;
 }
 
-/// d⟨y_bar, value()⟩ / d`at` by the central difference of five points; its error is of order h⁴ and rounding/h.
+/// d⟨y_bar, value()⟩ / d`at` by the central difference of five points; its error is of order h⁴ and
+/// rounding/h.
 template <class Value>
 double slope(Value&& value, const tensor<double>& y_bar, double& at, double h = 3e-4) {
     const double middle = at;
@@ -134,8 +135,9 @@ differences by_differences(layer_parameters<double>& theta, tensor<double>& x, c
     return d;
 }
 
-/// The largest error of a gradient, each tensor relative to its own largest entry, and where it is. A tensor that is no
-/// larger than `nothing` counts as zero: a direction in one dimension, say, has a gradient of rounding errors only.
+/// The largest error of a gradient, each tensor relative to its own largest entry, and where it is. A tensor
+/// that is no larger than `nothing` counts as zero: a direction in one dimension, say, has a gradient of
+/// rounding errors only.
 struct gradient_error {
     double nothing = 0;
     double worst = 0;

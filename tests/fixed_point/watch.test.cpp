@@ -31,7 +31,8 @@ struct chunk {
     engine::watches<float> watches() { return {one.data(), running.data(), tallies.data()}; }
 };
 
-/// Steps of a chunk, in one body and in three, of which the first and the last have a row for each token: they leave the same bits.
+/// Steps of a chunk, in one body and in three, of which the first and the last have a row for each token:
+/// they leave the same bits.
 void check_same(const tensor<float>& from, const std::vector<tensor<float>>& to, double tolerance, bool arrives) {
     const auto ell_max = static_cast<int>(to.size());
     chunk whole(from, tolerance, ell_max), parts(from, tolerance, ell_max);
@@ -66,7 +67,8 @@ TEST_CASE("watch: a step of a chunk is the same in one body and in three, which 
     for (const unsigned k : {2u, 3u, 4u}) to.push_back(checks::random<float>(s, k));
     for (const bool arrives : {false, true}) {
         check_same(from, to, 1e-3, arrives);
-        // A sequence that settles, one that becomes infinite and one that is no number, at other tokens and steps.
+        // A sequence that settles, one that becomes infinite and one that is no number, at other tokens and
+        // steps.
         auto special = to;
         for (index t = 0; t < tokens; ++t)
             for (index i = 0; i < channels; ++i) special[1](t, 0, i) = special[0](t, 0, i);

@@ -34,8 +34,8 @@ TEST_CASE("work: a one-token chunk multiplies each iterated map once, whatever t
         const index total = std::accumulate(sol.total_iterations.begin(), sol.total_iterations.end(), index{0});
         CHECK(total > before);
         before = total;
-        // Iterations are done in R numbers: f is evaluated to verify the token, and again where rounding asks for it. A
-        // place without a sequence is evaluated once.
+        // Iterations are done in R numbers: f is evaluated to verify the token, and again where rounding asks
+        // for it. A place without a sequence is evaluated once.
         CHECK(sol.work.evaluations >= tiles * tile * T);
         CHECK(sol.work.evaluations <= (tiles * tile + B) * T);
         CHECK(sol.work.mixer_applications == sol.work.evaluations + B * T);

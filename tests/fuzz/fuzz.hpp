@@ -14,8 +14,8 @@ namespace fuzz {
 /// What the fuzzer starts from: whole files, and what is known to break readers.
 std::vector<std::string> seeds();
 
-/// Reads the bytes, which stand in memory of exactly their size. Whatever leaves it as an exception is a fault, so it
-/// catches what the reader's documentation announces, and nothing else.
+/// Reads the bytes, which stand in memory of exactly their size. Whatever leaves it as an exception is a
+/// fault, so it catches what the reader's documentation announces, and nothing else.
 void read(std::string_view bytes);
 
 /// A claim about what was read.

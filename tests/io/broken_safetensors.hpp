@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-/// Files that a reader of safetensors must refuse, each with what it must say. Tests check the message, the fuzzer starts
-/// from the bytes.
+/// Files that a reader of safetensors must refuse, each with what it must say. Tests check the message, the
+/// fuzzer starts from the bytes.
 namespace fprnn::testing {
 
 struct broken_file {

@@ -19,7 +19,8 @@ bool same(const named_array& a, const named_array& b) {
     return a.name == b.name && a.dtype == b.dtype && a.extents == b.extents && a.bytes == b.bytes;
 }
 
-/// Arrays of every kind: a scalar, an empty one, more extents than fprnn::shape has, a name that needs escapes.
+/// Arrays of every kind: a scalar, an empty one, more extents than fprnn::shape has, a name that needs
+/// escapes.
 const std::vector<named_array> several = {{"one byte", "U8", {1}, "x"},
                                           {"scalar", "F64", {}, "12345678"},
                                           {"nothing", "F32", {0, 3}, ""},

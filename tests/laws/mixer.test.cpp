@@ -8,7 +8,8 @@
 
 #include <doctest/doctest.h>
 
-/// The laws of mixers. A new mixer is one line in FPRNN_MIXERS and its definition as a dense matrix, in `law`.
+/// The laws of mixers. A new mixer is one line in FPRNN_MIXERS and its definition as a dense matrix, in
+/// `law`.
 namespace {
 
 using fprnn::index;
@@ -99,7 +100,8 @@ struct law<fprnn::kronecker_mixer> {
         return identity(D) - kronecker_product(one, two);
     }
 };
-/// Q = I − 2 K₁ᵀ ⊗ K₂, K = diag(σ(δ)) K̂, K̂ the rows of T Tᵀ, normalised, and, spectral, 16 steps of a power iteration
+/// Q = I − 2 K₁ᵀ ⊗ K₂, K = diag(σ(δ)) K̂, K̂ the rows of T Tᵀ, normalised, and, spectral, 16 steps of a power
+/// iteration
 template <bool Spectral>
 struct law<fprnn::published_kronecker_mixer<Spectral>> {
     static constexpr bool norm_at_most_one = false;
@@ -186,7 +188,8 @@ struct law<rotation_mixer<K>> {
     static constexpr auto dense = rotation_matrix;
 };
 
-/// law<M>::norm_at_most_one = false where ‖Q‖ ≤ 1 does not hold, law<M>::contracts = true where ‖I − Q‖₂ < 1 does.
+/// law<M>::norm_at_most_one = false where ‖Q‖ ≤ 1 does not hold, law<M>::contracts = true where ‖I − Q‖₂ < 1
+/// does.
 template <class M>
 fprnn::mixer_claims claims() {
     fprnn::mixer_claims all{.norm_at_most_one = norm_is_at_most_one<M>(), .rounding = 4e-15};

@@ -16,14 +16,16 @@ using namespace fprnn::testing;
 using fprnn::eigen;
 using fprnn::index;
 
-/// What differs in bits alone is measured without sanitizers: they see the same memory and the same threads in fewer calls.
+/// What differs in bits alone is measured without sanitizers: they see the same memory and the same threads
+/// in fewer calls.
 using some = std::vector<index>;
 const some threads_tried = FPRNN_SANITIZED ? some{2, 8} : some{1, 2, 3, 4, 5, 6, 7, 8},
            first_tried = FPRNN_SANITIZED ? some{31} : some{0, 1, 5, 16, 31},
            count_tried = FPRNN_SANITIZED ? some{3} : some{1, 2, 3, 6},
            place_tried = FPRNN_SANITIZED ? some{15} : some{0, 7, 15, 16, 19};
 
-/// Values, gradients and counts of a block do not depend on threads, on the place in the batch or on the neighbours.
+/// Values, gradients and counts of a block do not depend on threads, on the place in the batch or on the
+/// neighbours.
 template <class Block>
 void check_bits(Block block, const fprnn::dims& size, index C, fprnn::adjoint adjoint) {
     const index B = 37, T = 6;

@@ -18,7 +18,8 @@ using fprnn::fixed_width;
 using fprnn::index;
 using fprnn::linear;
 
-/// Few sequences are one tile, whose tokens and channels threads share: bits, gradients and counts are those of a batch that fills the tile.
+/// Few sequences are one tile, whose tokens and channels threads share: bits, gradients and counts are those
+/// of a batch that fills the tile.
 template <class Block>
 void check_shared(Block block, const fprnn::dims& size) {
     const index T = 150;  // more than two blocks of rows of each width below

@@ -6,7 +6,8 @@
 
 #include <cstring>
 
-/// Mixers against tests/fixtures/make_mixers.py: their definitions once more, in NumPy, with gradients by complex steps.
+/// Mixers against tests/fixtures/make_mixers.py: their definitions once more, in NumPy, with gradients by
+/// complex steps.
 namespace {
 
 using fprnn::index;

@@ -14,7 +14,8 @@ using fprnn::index;
 using fprnn::tensor;
 using fprnn::testing::raised;
 
-/// Raw numbers of several deviations, and gates (the second row) of several means: half open, closed to zero, open to one.
+/// Raw numbers of several deviations, and gates (the second row) of several means: half open, closed to zero,
+/// open to one.
 template <class M, class T>
 void check_flags(const char* name) {
     CAPTURE(std::string(name));

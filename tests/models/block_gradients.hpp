@@ -9,10 +9,11 @@
 
 namespace fprnn::testing {
 
-/// Every entry of every gradient of a block, against central differences and, when it has a fixed point, against
-/// the way back through every iteration; for every schedule, on both backends. For chunks of 2 also truncated and
-/// neumann, with as many iterations or terms as the solve takes. `y_weight` scales the weight of the norm in the
-/// loop: where the iteration has several fixed points, a smaller one makes it contract to one.
+/// Every entry of every gradient of a block, against central differences and, when it has a fixed point,
+/// against the way back through every iteration; for every schedule, on both backends. For chunks of 2 also
+/// truncated and neumann, with as many iterations or terms as the solve takes. `y_weight` scales the weight
+/// of the norm in the loop: where the iteration has several fixed points, a smaller one makes it contract to
+/// one.
 template <class Root>
 void check_block_gradients(Root expression, const dims& size, index B, index T, double shake_by, double y_weight = 1) {
     constexpr double tight = 1e-13;

@@ -66,18 +66,21 @@ double error(const A& got, const tensor<double>& expected) {
     return difference / largest(expected);
 }
 
-/// What gradients in float reach, relative to the largest entry of each; the tests print it. Measured: 3.84e-6 at most, for
-/// Q.alpha of scale 2 over the whole sequence, with AVX2 and -O1, whether the adjoint stops at 5e-7 or at 1e-7. Weights and inputs
-/// rounded to float, and the rest in double, give 4.1e-7 there; so it is the way back that rounds. The equations are tested in double.
+/// What gradients in float reach, relative to the largest entry of each; the tests print it. Measured:
+/// 3.84e-6 at most, for Q.alpha of scale 2 over the whole sequence, with AVX2 and -O1, whether the adjoint
+/// stops at 5e-7 or at 1e-7. Weights and inputs rounded to float, and the rest in double, give 4.1e-7 there;
+/// so it is the way back that rounds. The equations are tested in double.
 inline constexpr double float_gradients = 8e-6;
 
-/// The block's output and its gradients, exact ones, for one-token chunks and for the whole sequence. Each gradient is measured against its
-/// largest entry, that of parameter `cancels`, to which the block is indifferent but for a norm's ε, against that of `beside`.
+/// The block's output and its gradients, exact ones, for one-token chunks and for the whole sequence. Each
+/// gradient is measured against its largest entry, that of parameter `cancels`, to which the block is
+/// indifferent but for a norm's ε, against that of `beside`.
 template <class T, class Root>
 void check_fixture(Root expression, const fixture& fixed, double value_bound, double gradient_bound,
                    const std::string& cancels = "", const std::string& beside = "") {
     const bool is_double = std::is_same_v<T, double>;
-    // In float until nothing but rounding changes; the adjoint, whose steps can go round in a few roundings, to eight.
+    // In float until nothing but rounding changes; the adjoint, whose steps can go round in a few roundings,
+    // to eight.
     const chunked schedule{.tolerance = is_double ? 1e-14 : 1e-9, .ell_max = is_double ? 2000 : 300};
     const dims size{.d_in = fixed.input.shape()[2], .d_inner = 6, .d_state = 3, .heads = 2, .d_key = 2};
     layer l(expression, schedule, implicit{.tolerance = is_double ? 1e-14 : 5e-7, .ell_max = schedule.ell_max});
@@ -116,7 +119,8 @@ void check_fixture(Root expression, const fixture& fixed, double value_bound, do
     MESSAGE(fixed.name << ", " << dtype_of<T> << ": values " << worst_value << ", gradients " << worst_gradient);
 }
 
-/// f itself: the iterates from y = 0, f evaluated at 0 and at what that gave, and the fixed point without the read-out.
+/// f itself: the iterates from y = 0, f evaluated at 0 and at what that gave, and the fixed point without the
+/// read-out.
 template <class Root>
 void check_iterates(Root, const fixture& fixed) {
     const dims size{.d_in = fixed.input.shape()[2], .d_inner = 6, .d_state = 3, .heads = 2, .d_key = 2};

@@ -19,8 +19,8 @@ TEST_CASE("mamba2: values and gradients are those of NumPy, a token after the ot
     const auto block = fprnn::models::mamba2<3, 2>();
     const fixture fixed("mamba2");
     check_fixture<double>(block, fixed, 1e-12, 1e-12);
-    // A head is a group here, and the norm of a group sees little of D, a factor of nearly all of it: D's gradient is what is left of
-    // terms that cancel. Measured: 1.7e-5 with AVX-512, 3.1e-5 with SSE.
+    // A head is a group here, and the norm of a group sees little of D, a factor of nearly all of it: D's
+    // gradient is what is left of terms that cancel. Measured: 1.7e-5 with AVX-512, 3.1e-5 with SSE.
     check_fixture<float>(block, fixed, 1e-6, 1e-4);
 }
 

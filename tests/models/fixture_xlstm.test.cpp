@@ -10,8 +10,8 @@ TEST_CASE("mlstm_block: values and gradients are those of NumPy, a token after t
     const auto block = fprnn::models::mlstm_block<3, 2>();
     const fixture fixed("mlstm");
     check_fixture<double>(block, fixed, 1e-12, 1e-12);
-    // Where |nᵀq| is below 1, a factor of e^i is one of h, which its norm takes out; above 1 the denominator does: the gradient of i's
-    // bias is what is left of terms that cancel.
+    // Where |nᵀq| is below 1, a factor of e^i is one of h, which its norm takes out; above 1 the denominator
+    // does: the gradient of i's bias is what is left of terms that cancel.
     check_fixture<float>(block, fixed, 1e-6, 1e-4);
 }
 

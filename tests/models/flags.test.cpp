@@ -14,8 +14,8 @@ using namespace fprnn::testing;
 using fprnn::chunked;
 using fprnn::index;
 
-/// Values and gradients of a layer with every schedule and every adjoint. A program that has enabled traps lives only if no
-/// flag is raised, in the places of a register that hold no channel as little as in others.
+/// Values and gradients of a layer with every schedule and every adjoint. A program that has enabled traps
+/// lives only if no flag is raised, in the places of a register that hold no channel as little as in others.
 template <class T, class Backend, class Root>
 void check_flags(Root expression, Backend backend) {
     const fprnn::adjoint methods[] = {fprnn::implicit{}, fprnn::one_step{}, fprnn::unrolled{}};
@@ -36,8 +36,8 @@ void check_flags(Root expression, Backend backend) {
     }
 }
 
-/// Each model and each kind of mixer in the number and on the backend that have the most empty places in a register; the others share
-/// its bodies, which tests/ops/flags.test.cpp has in both.
+/// Each model and each kind of mixer in the number and on the backend that have the most empty places in a
+/// register; the others share its bodies, which tests/ops/flags.test.cpp has in both.
 TEST_CASE("flags: values and gradients of a layer raise no invalid operation, division by zero or overflow") {
     using namespace fprnn::models;
     SUBCASE("fp_rnn") { check_flags<double>(fp_rnn<2>(), fprnn::eigen(1)); }

@@ -13,8 +13,9 @@ namespace {
 
 using fprnn::index;
 
-/// A block that sees less is the one that sees x_t and y_{t−1} side by side with zeros where y_{t−1}'s columns are: the same values, and the
-/// same gradients of all other numbers. `halves` are the maps that differ, [n,D] in place of [n,2D].
+/// A block that sees less is the one that sees x_t and y_{t−1} side by side with zeros where y_{t−1}'s
+/// columns are: the same values, and the same gradients of all other numbers. `halves` are the maps that
+/// differ, [n,D] in place of [n,2D].
 template <class Less, class All>
 void check_that_columns_are_zero(Less less, All all, const std::vector<std::string>& halves) {
     using namespace fprnn::testing;

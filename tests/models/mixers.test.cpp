@@ -9,7 +9,8 @@ TEST_CASE("models: every gradient of FP-RNN with a Kronecker mixer is that of ce
     check_block_gradients(fprnn::models::fp_rnn(fprnn::kronecker), {.d_in = 5, .d_inner = 6}, 2, 6, 0.2);
 }
 
-/// I − Q has full rank, so that R + 1 applications do not bound GMRES; the figures stand in docs/decisions/0020-mixers.md.
+/// I − Q has full rank, so that R + 1 applications do not bound GMRES; the figures stand in
+/// docs/decisions/0020-mixers.md.
 TEST_CASE("models: the adjoint of a token with a Kronecker mixer takes a few applications, and no restart of GMRES") {
     const fprnn::layer l(fprnn::models::fp_rnn(fprnn::kronecker), {.length = 1, .tolerance = 1e-10, .ell_max = 1000},
                          fprnn::implicit{.tolerance = 1e-10});

@@ -16,7 +16,8 @@ TEST_CASE("xlstm: every gradient of the mLSTM block is that of central differenc
     check_block_gradients(mlstm_block<2>(), {.d_in = 3, .d_inner = 8, .heads = 2}, 2, 4, 0.2);
 }
 
-/// slstm_block's fixed point without a bias of i, whose gradient is zero: differences have nothing but rounding to say of it.
+/// slstm_block's fixed point without a bias of i, whose gradient is zero: differences have nothing but
+/// rounding to say of it.
 TEST_CASE("xlstm: every gradient of sLSTM in a fixed point is that of central differences") {
     using namespace fprnn::symbols;
     using fprnn::affine_of_parts, fprnn::d_in, fprnn::heads, fprnn::linear_of_parts;

@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-/// The paper's tab. h_t-1: λ (through Δ), Q, b and c each see x alone or y_{t−1} as well, made by writing `in` or
-/// `cat(in, shift(prev))`.
+/// The paper's tab. h_t-1: λ (through Δ), Q, b and c each see x alone or y_{t−1} as well, made by writing
+/// `in` or `cat(in, shift(prev))`.
 namespace fprnn::testing {
 
 template <bool Sees>

@@ -27,7 +27,8 @@ struct pair_of_layers {
     explicit pair_of_layers(F) {}
 };
 
-/// Hoisted parts, parts that are iterated or see y_{t−1}, a bias, an operand that stands twice, and a map of what the solution is.
+/// Hoisted parts, parts that are iterated or see y_{t−1}, a bias, an operand that stands twice, and a map of
+/// what the solution is.
 constexpr auto every_part = [](auto wrap) {
     const auto s = cat(in, shift(prev));
     const auto a = sigmoid(wrap(affine<"a">(s)));
@@ -61,7 +62,8 @@ TEST_CASE("weight_normed: a map starts as the plain one, with g the lengths of i
     CHECK(distance(layers.normed(theta, x).value, layers.plain(plain, x).value) <= 1e-14);
 }
 
-/// Values and gradients of both layers, where the plain one has the W of the other, sent on to v and g by the formula.
+/// Values and gradients of both layers, where the plain one has the W of the other, sent on to v and g by the
+/// formula.
 template <class Pair>
 double worst_difference(Pair layers, index B, index T, const fprnn::chunked& schedule, const fprnn::adjoint& adjoint,
                         fprnn::eigen backend) {

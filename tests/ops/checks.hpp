@@ -73,8 +73,8 @@ bool same_bits(const tensor<T>& a, const tensor<T>& b) {
     return a.shape() == b.shape() && (a.empty() || same_bits(a.data(), b.data(), a.size()));
 }
 
-/// `of(x)` for x [B,T,D]: slice b of the result belongs to slice b of x, and has the same bits wherever the slice stands.
-/// Slices are tokens ([.., D]) or sequences ([T, D]) of x, laid out as a batch.
+/// `of(x)` for x [B,T,D]: slice b of the result belongs to slice b of x, and has the same bits wherever the
+/// slice stands. Slices are tokens ([.., D]) or sequences ([T, D]) of x, laid out as a batch.
 template <class T, class F>
 void equal_slices_give_equal_bits(const tensor<T>& x, index slices, F&& of) {
     const tensor<T> y = of(x);

@@ -21,8 +21,8 @@ using fprnn::reference;
 using fprnn::tensor;
 using fprnn::testing::raised;
 
-/// No operand is invalid, and no result is large: neither are intermediate results, nor those in places of a register
-/// that hold no channel.
+/// No operand is invalid, and no result is large: neither are intermediate results, nor those in places of a
+/// register that hold no channel.
 template <class T, class Backend>
 void check_flags(index D, double magnitude, Backend backend) {
     CAPTURE(D);

@@ -252,8 +252,8 @@ TEST_CASE("selective_scan: the adjoint accumulates") {
 }
 
 TEST_CASE_TEMPLATE("selective_scan: packs are equivalent to the reference", T, float, double) {
-    // A token's state or cotangent takes an exponential of 1 ulp on either side, a product and a sum; how they round
-    // depends on the machine's packs.
+    // A token's state or cotangent takes an exponential of 1 ulp on either side, a product and a sum; how
+    // they round depends on the machine's packs.
     const double token = 4;
     for (const shape& s : checks::odd_sizes()) {
         const arguments<T> a(s, 3);

@@ -90,7 +90,8 @@ void check_norm(kind k, double magnitude, Backend backend) {
 TEST_CASE_TEMPLATE("squares: norms and their adjoints are right for all numbers, whose squares may overflow or vanish",
                    T, float, double) {
     const bool is_float = sizeof(T) == sizeof(float);
-    // In between: where squares begin to leave the range, and where their sum does, or the sum of the numbers.
+    // In between: where squares begin to leave the range, and where their sum does, or the sum of the
+    // numbers.
     const std::vector<double> magnitudes =
         is_float ? std::vector<double>{1e-30, 1, 3e17, 1e18, 4e18, 3e19, 1e25, 1e38, 3.4e38}
                  : std::vector<double>{1e-300, 1, 1e152, 1e153, 1e154, 1e200, 1e307, 1.79e308};

@@ -4,8 +4,9 @@
 
 #include <doctest/doctest.h>
 
-/// thm. descent-dir: where f has a Lipschitz constant below 1 in h and ∂f/∂x = ∂f/∂h, the gradient of one application
-/// at the fixed point is a descent direction. The proof is of the gradient of x; for parameters it is not true.
+/// thm. descent-dir: where f has a Lipschitz constant below 1 in h and ∂f/∂x = ∂f/∂h, the gradient of one
+/// application at the fixed point is a descent direction. The proof is of the gradient of x; for parameters
+/// it is not true.
 namespace {
 
 using namespace fprnn::testing;

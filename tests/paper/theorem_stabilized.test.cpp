@@ -4,8 +4,8 @@
 
 #include <doctest/doctest.h>
 
-/// thm. stabilized-fixed-point-rnn: with constant Λ, ‖Λ‖₂ < 1, and constant Q, ‖I − Q‖₂ < 1, the map h ↦ f(x, h) of a
-/// whole sequence is a contraction in ℓ2. And what it does not say.
+/// thm. stabilized-fixed-point-rnn: with constant Λ, ‖Λ‖₂ < 1, and constant Q, ‖I − Q‖₂ < 1, the map h ↦ f(x,
+/// h) of a whole sequence is a contraction in ℓ2. And what it does not say.
 namespace {
 
 using namespace fprnn::testing;
@@ -134,7 +134,8 @@ TEST_CASE("caution: with α ≤ 1, ‖I − Q‖₂ < 1 for one reflection, but 
     CHECK(four <= 1.39);
 }
 
-/// ∂f/∂h of a sequence of `tokens`: its block (t, s) is Λ_t … Λ_{s+1} (I − Λ_s)(I − Q). lambda(t) are those of token t.
+/// ∂f/∂h of a sequence of `tokens`: its block (t, s) is Λ_t … Λ_{s+1} (I − Λ_s)(I − Q). lambda(t) are those
+/// of token t.
 template <class Lambda>
 Eigen::MatrixXd jacobian(index tokens, const Eigen::MatrixXd& complement, Lambda&& lambda) {
     const index width = complement.rows();
@@ -181,7 +182,8 @@ TEST_CASE(
 }
 
 TEST_CASE("theorem stabilized-fixed-point-rnn: with selective λ a step can grow although ‖I − Q‖₂ < 1") {
-    // Channel 0 forgets at once, and the mixer moves half of it to channel 1, which from then on keeps everything.
+    // Channel 0 forgets at once, and the mixer moves half of it to channel 1, which from then on keeps
+    // everything.
     fprnn::layer l(rnn<1>());
     auto theta = fprnn::init<double>(l, {.d_in = 4, .d_inner = D}, fprnn::seed{0});
     for (double& a : theta["Q.u"]) a = 0;

@@ -46,8 +46,8 @@ numbers plain(const M::sizes& of, const numbers&, const std::array<numbers, 5>& 
 }
 
 TEST_CASE("mlstm: the laws of a recurrence") {
-    // Of small and of large gates: |nᵀq| is below 1 and above it, and for these not so close to 1 that a difference quotient sees both, nor is
-    // the last m that close to a whole number.
+    // Of small and of large gates: |nᵀq| is below 1 and above it, and for these not so close to 1 that a
+    // difference quotient sees both, nor is the last m that close to a whole number.
     for (const double shift : {-3.0, -1.0, 1.0, 1.5}) {
         const auto v =
             fprnn::check_recurrence<M>({.widths = {{1, 1, 1, 1, 1}, {2, 2, 6, 8, 6}, {1, 1, 5, 17, 5}},

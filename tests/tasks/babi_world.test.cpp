@@ -34,8 +34,8 @@ words split_words(const std::string& line) {
 bool is_question(const std::string& line) { return line.find(" ? ") != std::string::npos; }
 std::string answer_of(const std::string& line) { return line.substr(line.find(" ? ") + 3); }
 
-/// Reads sentences and answers questions, from what the sentences say alone: a diary of who and what was where
-/// after each statement, in which questions are looked up. It reports what is impossible in the world.
+/// Reads sentences and answers questions, from what the sentences say alone: a diary of who and what was
+/// where after each statement, in which questions are looked up. It reports what is impossible in the world.
 class listener {
 public:
     explicit listener(index task) : task_(task) {}

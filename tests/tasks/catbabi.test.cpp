@@ -212,7 +212,8 @@ TEST_CASE("catbabi: tests show every word of a part once, in order, and ask ever
     }
 }
 
-/// The stories of an endless text, as numbers of the part's stories, cut at each <eos>; the text begins with one.
+/// The stories of an endless text, as numbers of the part's stories, cut at each <eos>; the text begins with
+/// one.
 std::vector<std::size_t> stories_of(const words& text, const std::vector<babi_story>& stories) {
     std::map<words, std::size_t> numbers;
     for (std::size_t i = 0; i < stories.size(); ++i) numbers[sample_of(stories[i])] = i;
@@ -275,7 +276,8 @@ TEST_CASE("catbabi: with whole_stories rows are the same text, and what a row ha
             CHECK(text_of(data, whole.tokens) == text_of(data, cut.tokens));
             index asked = 0;
             for (index b = 0; b + 1 < B; ++b) {
-                // A story is whole where its <eos> is in the row and the next one, which may begin the next row.
+                // A story is whole where its <eos> is in the row and the next one, which may begin the next
+                // row.
                 index begin = 0;
                 while (begin < T && whole.tokens(b, begin) != 1) ++begin;
                 index end = T;
@@ -333,8 +335,8 @@ TEST_CASE("catbabi: parts have orders of their own") {
     CHECK(texts.size() == 3);
 }
 
-/// Answers "where is … ?" with the place that the row has named last for that name, of what it has read so far; a
-/// constant answer else.
+/// Answers "where is … ?" with the place that the row has named last for that name, of what it has read so
+/// far; a constant answer else.
 struct reader {
     const catbabi& data;
     std::int32_t otherwise = 0;

@@ -17,8 +17,8 @@ using fprnn::finite_group;
 using fprnn::index;
 using fprnn::word_problem;
 
-// A second description of the elements, shared with nothing in the header: permutations are enumerated, multiplied and
-// looked up as vectors.
+// A second description of the elements, shared with nothing in the header: permutations are enumerated,
+// multiplied and looked up as vectors.
 using permutation = std::vector<int>;
 using rows::row;
 
@@ -275,7 +275,8 @@ TEST_CASE("targets are the running product, re-derived by multiplying permutatio
 }
 
 TEST_CASE("sequence 0 of seed 0 begins with Random123's published numbers") {
-    // Philox4x32-10 of counter 0 and key 0 is 6627e8d5 e169c58d bc57ac4c 9b00dbd8; tokens are ⌊60·u⌋ of 64-bit u.
+    // Philox4x32-10 of counter 0 and key 0 is 6627e8d5 e169c58d bc57ac4c 9b00dbd8; tokens are ⌊60·u⌋ of
+    // 64-bit u.
     const auto b = draw({.group = finite_group("A5")}, 1, 2);
     CHECK(b.tokens(0, 0) == static_cast<int>(60.0 * 0xe169c58d / 4294967296.0));
     CHECK(b.tokens(0, 1) == static_cast<int>(60.0 * 0x9b00dbd8 / 4294967296.0));

@@ -11,8 +11,8 @@ namespace {
 
 using fprnn::interrupt;
 
-/// How a process ends that does this, as a shell says it: its status, or 128 and the signal. Signals that this one ignores, as
-/// under nohup or behind a shell's &, end that one.
+/// How a process ends that does this, as a shell says it: its status, or 128 and the signal. Signals that
+/// this one ignores, as under nohup or behind a shell's &, end that one.
 template <class Work>
 int status_of(Work&& work) {
     const pid_t child = ::fork();

@@ -132,7 +132,8 @@ public:
     }
     pseudo_terminal(const pseudo_terminal&) = delete;
 
-    /// All of it, up to where `last` is in it. The terminal hands on what was written when it likes, and in pieces.
+    /// All of it, up to where `last` is in it. The terminal hands on what was written when it likes, and in
+    /// pieces.
     std::string written(const std::string& last) {
         std::string text;
         pollfd ready{master_, POLLIN, 0};

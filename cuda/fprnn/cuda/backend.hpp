@@ -17,13 +17,14 @@
 #include <stdexcept>
 #include <string>
 
-/// What layers and operations ask of a device (concept backend_for, detail::eager). CUDA sources include backend.cuh, which has the kernels.
+/// What layers and operations ask of a device (concept backend_for, detail::eager). CUDA sources include
+/// backend.cuh, which has the kernels.
 namespace fprnn::cuda {
 
 namespace detail {
 
-/// Starts body.row<Team>(r, worker) for r in [0,n), a team a worker, which takes the rows worker, worker + workers, …; a kernel in
-/// backend.cuh, threads of the host in tests.
+/// Starts body.row<Team>(r, worker) for r in [0,n), a team a worker, which takes the rows worker, worker +
+/// workers, …; a kernel in backend.cuh, threads of the host in tests.
 template <class T, class Body>
 void start_rows(const device& d, index n, index workers, const Body& body);
 
@@ -50,7 +51,8 @@ struct fill_row {
     }
 };
 
-/// Every worker adds to a sum of its own; these are added in one order. Within by_rows that is once, in the end.
+/// Every worker adds to a sum of its own; these are added in one order. Within by_rows that is once, in the
+/// end.
 template <class T>
 class row_sums {
 public:

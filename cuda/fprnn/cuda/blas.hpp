@@ -13,7 +13,8 @@
 
 namespace fprnn::cuda::detail {
 
-/// A handle on a device's stream, and memory that products work in: they would take some by themselves, and within a graph for that graph.
+/// A handle on a device's stream, and memory that products work in: they would take some by themselves, and
+/// within a graph for that graph.
 class blas {
 public:
     static cublasHandle_t of(const device& d) {
@@ -21,8 +22,8 @@ public:
         std::call_once(mine.blas_made, [&] { mine.blas = std::make_shared<blas>(d); });
         return mine.blas->handle_.get();
     }
-    /// Throws what cuBLAS says of a call that failed. Within a capture that may be because of the capture, whatever it says: what is wrong besides
-    /// is said again when it is called.
+    /// Throws what cuBLAS says of a call that failed. Within a capture that may be because of the capture,
+    /// whatever it says: what is wrong besides is said again when it is called.
     static void check(const device& d, cublasStatus_t status, const std::string& call) {
         if (status == CUBLAS_STATUS_SUCCESS) return;
         throw error(d.context_->is_captured                ? cudaErrorStreamCaptureUnsupported

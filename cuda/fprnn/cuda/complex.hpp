@@ -4,8 +4,8 @@
 
 namespace fprnn::cuda {
 
-/// std::complex, whose functions are the host's alone, where kernels compute: the same two numbers in memory. A product is the
-/// textbook's, which makes NaN of what is infinite.
+/// std::complex, whose functions are the host's alone, where kernels compute: the same two numbers in memory.
+/// A product is the textbook's, which makes NaN of what is infinite.
 template <class T>
 struct alignas(2 * sizeof(T)) complex {
     T re, im;

@@ -65,13 +65,13 @@ struct not_copied {
 };
 }  // namespace detail
 
-/// A GPU with a stream and a pool of memory of its own. What is called on it happens in that order, some time later.
-/// Copies are the same device; within by_rows, what is called on the object itself is started later than what is called on its
-/// copies, and by one thread. Memory that is freed stays in the pool for later calls; it goes back to the GPU with
-/// the last copy and the last tensor, or when `trim` is called.
-/// One thread at a time uses a device, its copies and its tensors: several threads have one each, of the same GPU if they like.
-/// Errors: no GPU of that number; one older than compute capability 7.0, whose threads cannot wait for each other, or
-/// without memory pools; what CUDA says.
+/// A GPU with a stream and a pool of memory of its own. What is called on it happens in that order, some time
+/// later. Copies are the same device; within by_rows, what is called on the object itself is started later
+/// than what is called on its copies, and by one thread. Memory that is freed stays in the pool for later
+/// calls; it goes back to the GPU with the last copy and the last tensor, or when `trim` is called.
+/// One thread at a time uses a device, its copies and its tensors: several threads have one each, of the same
+/// GPU if they like. Errors: no GPU of that number; one older than compute capability 7.0, whose threads
+/// cannot wait for each other, or without memory pools; what CUDA says.
 class device : public without_packing<device> {
 public:
     explicit device(int gpu = 0, const device_options& options = {})
@@ -110,7 +110,8 @@ public:
     int resident_threads() const { return context_->threads; }
     cudaStream_t stream() const { return context_->stream; }
 
-    /// Returns when everything that was called has happened. Errors: also those of kernels that ran since the last time.
+    /// Returns when everything that was called has happened. Errors: also those of kernels that ran since the
+    /// last time.
     void synchronize() const {
         look();
         check(cudaStreamSynchronize(stream()),
@@ -151,8 +152,8 @@ public:
         return context_->functions[key] = find();
     }
 
-    // What layers ask of a backend (backend_for), defined in fprnn/cuda/backend.hpp. A device has no tiles: it takes all sequences
-    // of a batch at a time.
+    // What layers ask of a backend (backend_for), defined in fprnn/cuda/backend.hpp. A device has no tiles:
+    // it takes all sequences of a batch at a time.
     template <class T>
     using team = typename detail::row_team<T>::type;
     template <class T>
@@ -219,14 +220,16 @@ private:
     friend class detail::row_sums;
     friend class detail::recorder;
 
-    /// What writes calls down, null when they happen at once; the second, also when they are not of so many rows.
+    /// What writes calls down, null when they happen at once; the second, also when they are not of so many
+    /// rows.
     detail::recorder* recording() const;
     detail::recorder* recording(index n) const;
     void flush() const {
         if (pending_.value) pending_.value->flush();
     }
     void* take(index bytes) const;
-    /// What has been called of a pass happens, because the host does something else now; because it waits for it.
+    /// What has been called of a pass happens, because the host does something else now; because it waits for
+    /// it.
     void finish_graph() const {
         if (context_->pass) context_->pass->finish();
     }

@@ -22,7 +22,8 @@ private:
     cudaError_t code_;
 };
 
-/// Throws an error unless `code` is success. `call()` says what was called; it is made only when it is needed.
+/// Throws an error unless `code` is success. `call()` says what was called; it is made only when it is
+/// needed.
 template <class Call>
 void check(cudaError_t code, Call&& call) {
     if (code == cudaSuccess) return;

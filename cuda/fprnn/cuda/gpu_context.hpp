@@ -12,12 +12,15 @@
 namespace fprnn::cuda {
 
 struct device_options {
-    /// Products of float may shorten their factors to TF32, 10 bits behind the point, which tensor cores multiply.
+    /// Products of float may shorten their factors to TF32, 10 bits behind the point, which tensor cores
+    /// multiply.
     bool tf32 = false;
-    /// What happens to a token between two products is one kernel. Without, everything is: to be compared with, and to look for errors.
+    /// What happens to a token between two products is one kernel. Without, everything is: to be compared
+    /// with, and to look for errors.
     bool programs = true;
-    /// An iteration of many tokens is a graph, a pass of tokens one by one is several, and what an adjoint adds is one, of which all happens or
-    /// nothing. Without, everything is called every time, and an adjoint that fails may have added some of it.
+    /// An iteration of many tokens is a graph, a pass of tokens one by one is several, and what an adjoint
+    /// adds is one, of which all happens or nothing. Without, everything is called every time, and an adjoint
+    /// that fails may have added some of it.
     bool graphs = true;
 };
 
@@ -71,7 +74,8 @@ private:
     int gpu_, before_ = 0;
 };
 
-/// A shared mutex at which who wants it alone goes before all that come later: those who share it may always be some.
+/// A shared mutex at which who wants it alone goes before all that come later: those who share it may always
+/// be some.
 class gate {
 public:
     void lock() {
@@ -93,8 +97,8 @@ private:
     std::mutex next_;
     std::shared_mutex all_;
 };
-/// Making and destroying a handle of cuBLAS waits for all of a GPU, which would end the captures of other threads: who captures shares it. A
-/// thread captures on one device at a time.
+/// Making and destroying a handle of cuBLAS waits for all of a GPU, which would end the captures of other
+/// threads: who captures shares it. A thread captures on one device at a time.
 inline gate& of_captures() {
     static gate one;
     return one;

@@ -37,8 +37,8 @@ inline bool takes_memory(const device& d, const written_graph& what) {
     });
 }
 
-/// While it lives, what is called on a device's stream is written down instead of happening. Memory that is taken and given back is the
-/// graph's. What nobody asks for with end() is forgotten.
+/// While it lives, what is called on a device's stream is written down instead of happening. Memory that is
+/// taken and given back is the graph's. What nobody asks for with end() is forgotten.
 class capture {
 public:
     /// Errors: what CUDA says, as in the rest.
@@ -80,7 +80,8 @@ inline bool is_of_capture(cudaError_t code) {
     return code >= cudaErrorStreamCaptureUnsupported && code <= cudaErrorStreamCaptureWrongThread;
 }
 
-/// What calls() starts on the device's stream. Errors: also what calls() throws, after which the stream is as it was.
+/// What calls() starts on the device's stream. Errors: also what calls() throws, after which the stream is as
+/// it was.
 template <class Calls>
 written_graph written_down(const device& d, const Calls& calls) {
     capture all(d);
@@ -103,8 +104,8 @@ public:
         if (graph_) (void)cudaGraphExecDestroy(graph_);
     }
 
-    /// Becomes that of `what`, which costs less where it has been that of the same calls with other addresses and numbers, and both take no
-    /// memory.
+    /// Becomes that of `what`, which costs less where it has been that of the same calls with other addresses
+    /// and numbers, and both take no memory.
     void become(const device& d, const written_graph& what) {
         const current_gpu current(d.gpu());
         const bool takes = takes_memory(d, what);

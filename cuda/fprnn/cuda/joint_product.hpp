@@ -2,8 +2,8 @@
 
 #include <fprnn/operations/linear.hpp>
 
-/// A device multiplies y_{t−1} of a token by all of its maps at a time: every call costs there, and most of these maps have few
-/// columns. Weights are stacked by rows, results stand beside each other.
+/// A device multiplies y_{t−1} of a token by all of its maps at a time: every call costs there, and most of
+/// these maps have few columns. Weights are stacked by rows, results stand beside each other.
 namespace fprnn::cuda::detail {
 
 /// y_{t−1}, or nowhere. A device solves one fixed point (layer::run).
@@ -37,7 +37,8 @@ constexpr bool is_early(const graph::view& g, graph::slot s) {
     return true;
 }
 
-/// One of several maps of y_{t−1}. For tokens one by one, whose rows are few, the first of them multiplies for all; it has the memory.
+/// One of several maps of y_{t−1}. For tokens one by one, whose rows are few, the first of them multiplies
+/// for all; it has the memory.
 template <class T, class Backend>
 struct joint_product : operations::linear<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;

@@ -41,8 +41,9 @@ struct device_layer_calls {
         return call(of, theta, x, std::span<const index>(), carry, d);
     }
 
-    /// Everything stays on the device: layer(gpu.copy(theta), gpu.copy(x), gpu). x may be stored as bf16 where parameters are float; so is
-    /// then the solution's value, while states, iterates, residuals and the carry are float.
+    /// Everything stays on the device: layer(gpu.copy(theta), gpu.copy(x), gpu). x may be stored as bf16
+    /// where parameters are float; so is then the solution's value, while states, iterates, residuals and the
+    /// carry are float.
     template <class Root, class T, class X>
         requires(may_store<X, T, device>())
     static solution<T, tensor<X>, tensor<T>> call(const layer<Root>& of, const layer_parameters<T>& theta,

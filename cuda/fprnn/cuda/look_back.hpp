@@ -3,7 +3,8 @@
 #include <fprnn/cuda/affine.hpp>
 #include <fprnn/cuda/team.hpp>
 
-/// How a tile learns the map of all tokens before it while other tiles are in work.   (docs/decisions/0011-scan-on-a-gpu.md)
+/// How a tile learns the map of all tokens before it while other tiles are in work.
+///                                                                     (docs/decisions/0011-scan-on-a-gpu.md)
 ///
 /// The chunks of a sequence form a Fenwick tree: block k holds the map of the chunks [k & (k + 1), k],
 ///
@@ -12,8 +13,8 @@
 ///              [ 1   ]         [ 5   ]
 ///              [ 3           ]
 ///
-/// and the chunks before k are the blocks k − 1, (k & (k − 1)) − 1 …, one for each digit of k that is 1: seven is 6, 5, 3. Which
-/// maps are composed, and in which order, k alone says.
+/// and the chunks before k are the blocks k − 1, (k & (k − 1)) − 1 …, one for each digit of k that is 1:
+/// seven is 6, 5, 3. Which maps are composed, and in which order, k alone says.
 namespace fprnn::cuda {
 
 /// What teams tell each other. `taken` and `ready` are zero when the kernel begins.
@@ -33,7 +34,8 @@ struct tile_place {
 
 namespace detail {
 
-/// The map of the chunks [to, from), where these are whole blocks. Each thread waits for some of them, on behalf of all.
+/// The map of the chunks [to, from), where these are whole blocks. Each thread waits for some of them, on
+/// behalf of all.
 template <team Team, class S>
 FPRNN_BOTH affine<S> gather(const Team& team, const look_back<S>& between, const tile_place& p, index from, index to) {
     affine<S> x;
@@ -49,13 +51,14 @@ FPRNN_BOTH affine<S> gather(const Team& team, const look_back<S>& between, const
 
 }  // namespace detail
 
-/// The map of all chunks before a tile, given that of the tile itself, which others learn. Only readers receive it, and only
-/// their `own` counts.
+/// The map of all chunks before a tile, given that of the tile itself, which others learn. Only readers
+/// receive it, and only their `own` counts.
 template <team Team, class S>
 FPRNN_BOTH affine<S> look_back_from(const Team& team, const look_back<S>& between, const tile_place& p, affine<S> own) {
     const index begin = p.k & (p.k + 1);
     const affine<S> near = detail::gather(team, between, p, p.k, begin);
-    // Before waiting for what lies further back: so no chain of tiles that wait for each other is longer than log₂ chunks.
+    // Before waiting for what lies further back: so no chain of tiles that wait for each other is longer than
+    // log₂ chunks.
     if (p.k + 1 < between.chunks) {
         if (p.reader) between.block[p.k * between.columns + p.column] = own * near;
         team.barrier();

@@ -8,7 +8,8 @@
 #include <cstddef>
 #include <utility>
 
-/// Which bodies of layers a device does not execute row by row, but by a kernel of their own: scans of many tokens.
+/// Which bodies of layers a device does not execute row by row, but by a kernel of their own: scans of many
+/// tokens.
 namespace fprnn::cuda::detail {
 
 /// Starts rows of bodies that have a kernel of their own, of more than a team a row. Says whether they have.
@@ -16,7 +17,8 @@ template <class T, class Body>
 bool start_kernel(const device&, index, const Body&) {
     return false;
 }
-/// Selective scans of sequences that lie side by side, whose states fit the registers of a thread.   (docs/decisions/0013-selective-scan-on-a-gpu.md)
+/// Selective scans of sequences that lie side by side, whose states fit the registers of a thread.
+///                                                           (docs/decisions/0013-selective-scan-on-a-gpu.md)
 /// Their bodies differ in what is there beside the input and b.
 template <class T>
 using rows_of_scan = body::recurrence_rows<selective_scan_recurrence, T>;
@@ -146,8 +148,9 @@ template <class T, class Body>
 bool start_kernel(const device&, const Body&) {
     return false;
 }
-/// Scans of sequences that lie side by side, [1,T,B·D]: time is cut into chunks, of some tokens a thread, unless there is a channel for every thread
-/// that the device has room for. Products of λ over these have to be finite, as in cuda::scan.        (docs/decisions/0011-scan-on-a-gpu.md)
+/// Scans of sequences that lie side by side, [1,T,B·D]: time is cut into chunks, of some tokens a thread,
+/// unless there is a channel for every thread that the device has room for. Products of λ over these have to
+/// be finite, as in cuda::scan.                                        (docs/decisions/0011-scan-on-a-gpu.md)
 inline bool is_worth_cutting(const device& d, index tokens, index channels) {
     return tokens >= 64 && channels < d.resident_threads();
 }

@@ -52,7 +52,8 @@ public:
         if (!mine) mine = std::make_shared<known_graphs>();
         return static_cast<known_graphs&>(*mine);
     }
-    /// calls() as one graph: it is started, or nothing of it is. Without graphs, and where it cannot be captured, it is called.
+    /// calls() as one graph: it is started, or nothing of it is. Without graphs, and where it cannot be
+    /// captured, it is called.
     template <class Calls>
     static void call_at_once(const device& d, const Calls& calls) {
         d.flush();
@@ -83,11 +84,13 @@ private:
 
 /// Programs of a graph. The next ones are written down while the GPU is busy with these.
 inline constexpr int programs_of_a_graph = 32;
-/// Graphs of a pass, of 4 KB a program. Those that come after them take their places, which what has been started does not see.
+/// Graphs of a pass, of 4 KB a program. Those that come after them take their places, which what has been
+/// started does not see.
 inline constexpr std::size_t graphs_of_a_pass = 16;
 
-/// A pass of tokens one by one, which is graphs once it has been called. What it calls is written down anew every time, because addresses
-/// change; CUDA takes these over. When the host looks, or takes memory, what has been called so far happens, and the rest is called as it comes.
+/// A pass of tokens one by one, which is graphs once it has been called. What it calls is written down anew
+/// every time, because addresses change; CUDA takes these over. When the host looks, or takes memory, what
+/// has been called so far happens, and the rest is called as it comes.
 class graphs_of_calls final : public called_pass {
 public:
     graphs_of_calls(const device& d, known_calls& known)
@@ -121,8 +124,9 @@ public:
         finish();
         known_.is_loaded = true;
     }
-    /// After an error, whether all may be called again: it was a capture that failed, with which nothing has happened of what it wrote down. Until
-    /// then the calls are those of before, so that graphs that have been started are captured again and forgotten. The rest is called.
+    /// After an error, whether all may be called again: it was a capture that failed, with which nothing has
+    /// happened of what it wrote down. Until then the calls are those of before, so that graphs that have
+    /// been started are captured again and forgotten. The rest is called.
     bool begins_again() {
         if (!graph_) return false;
         known_.is_only_called = true;

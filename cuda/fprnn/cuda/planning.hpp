@@ -11,7 +11,8 @@
 #include <type_traits>
 #include <utility>
 
-/// How a device's expressions are planned: chains in scans, one product for all maps of y_{t−1}, and products side by side.
+/// How a device's expressions are planned: chains in scans, one product for all maps of y_{t−1}, and products
+/// side by side.
 namespace fprnn::cuda::detail {
 
 /// The chain of node E, number S, in a scan.

@@ -5,8 +5,9 @@
 
 #include <type_traits>
 
-/// A token's way through its equations is some dozens of bodies, of which each is over in microseconds: as kernels they would take less
-/// time than it takes to start them. So they are written down, one after the other, as a program that one kernel executes for every row.
+/// A token's way through its equations is some dozens of bodies, of which each is over in microseconds: as
+/// kernels they would take less time than it takes to start them. So they are written down, one after the
+/// other, as a program that one kernel executes for every row.
 namespace fprnn::cuda::detail {
 
 /// Where a program is executed: at row `row` of `rows`, by worker `worker`.
@@ -14,8 +15,8 @@ struct place {
     index row, rows, worker;
 };
 
-/// Executes a call of a program, which begins at `call` with the address of this function. Returns how many bytes further the
-/// program goes on. On a GPU it is a function of the GPU.
+/// Executes a call of a program, which begins at `call` with the address of this function. Returns how many
+/// bytes further the program goes on. On a GPU it is a function of the GPU.
 using step = int (*)(const void* call, const place&);
 
 /// A call of a program: a body, or where to go on.

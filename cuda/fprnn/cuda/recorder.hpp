@@ -27,15 +27,16 @@ namespace fprnn::cuda::detail {
 /// Bytes that one program may have: a kernel's arguments are 4 KB, and it has others.
 inline constexpr int program_bytes = 4032;
 
-/// What executes a call, and what starts programs of such calls. Both come from one source file: a kernel knows how many registers
-/// the functions of its own file need.
+/// What executes a call, and what starts programs of such calls. Both come from one source file: a kernel
+/// knows how many registers the functions of its own file need.
 struct code {
     step function;
     void (*start)(const device&, index rows, const char* calls, int size);
 };
 
-/// Of body.row<Team>(row, worker), of a row's share of a body of one long row, and of the calls that go on elsewhere; backend.cuh has them for a
-/// GPU, tests for threads of the host. Inlined, so that what a program calls comes from the source file that has the expression.
+/// Of body.row<Team>(row, worker), of a row's share of a body of one long row, and of the calls that go on
+/// elsewhere; backend.cuh has them for a GPU, tests for threads of the host. Inlined, so that what a program
+/// calls comes from the source file that has the expression.
 template <class T, class Body>
 [[gnu::always_inline]] inline code code_of_rows(const device& d);
 template <class T, class Body>
@@ -45,7 +46,8 @@ template <class T>
 template <class T>
 [[gnu::always_inline]] inline code code_of_back(const device& d);
 
-/// Writes down what is called for `rows` rows, and starts it as programs when somebody needs to know that it has happened.
+/// Writes down what is called for `rows` rows, and starts it as programs when somebody needs to know that it
+/// has happened.
 class recorder final : public pending {
 public:
     recorder(const device& d, index rows) : device_(d), rows_(rows) {}

@@ -6,7 +6,8 @@
 /// Bodies of one long row, whose channels go over all threads of a device.
 namespace fprnn::cuda::detail {
 
-/// Starts body.row<Team>(0, 0), where Team has each() alone; a kernel in row.cuh, threads of the host in tests.
+/// Starts body.row<Team>(0, 0), where Team has each() alone; a kernel in row.cuh, threads of the host in
+/// tests.
 template <class T, class Body>
 void start_row(const device& d, const Body& body);
 
@@ -28,8 +29,8 @@ struct add_parts {
     }
 };
 
-/// to += Σ of the workers' sums [workers, width], which change. Many are added to the first of them before, or else a thread for each number
-/// would leave most of a device idle. The order is the same every time.
+/// to += Σ of the workers' sums [workers, width], which change. Many are added to the first of them before,
+/// or else a thread for each number would leave most of a device idle. The order is the same every time.
 template <class T>
 void add_workers(const device& d, index width, index workers, T* sums, T* to) {
     constexpr index first = 32;

@@ -9,8 +9,8 @@
 #include <string>
 #include <type_traits>
 
-/// The diagonal scan on tensors of a device. Sources that call it with numbers that no other source does include scan.cuh
-/// instead, which has the kernels.
+/// The diagonal scan on tensors of a device. Sources that call it with numbers that no other source does
+/// include scan.cuh instead, which has the kernels.
 namespace fprnn::cuda {
 
 namespace detail {
@@ -42,7 +42,8 @@ auto* for_kernels(X* data) {
 struct scan_tuning {
     int threads, items, blocks;
 };
-/// Data in registers: λ and u, or λ, ḣ and h, of `items` tokens. Larger blocks or more of them spill. (docs/decisions/0011)
+/// Data in registers: λ and u, or λ, ḣ and h, of `items` tokens. Larger blocks or more of them spill.
+/// (docs/decisions/0011)
 template <class S>
 constexpr scan_tuning forward_tuning{256, 64 / sizeof(S), sizeof(S) == 16 ? 2 : 3};
 template <class S>
@@ -51,8 +52,8 @@ constexpr scan_tuning back_tuning{256, 32 / sizeof(S),
                                   : sizeof(S) == 8 ? 3
                                                    : 4};
 
-/// Starts scan_tiles on the device: a kernel in scan.cuh, threads of the host in tests. nvcc cannot name a scan_tuning in a
-/// kernel's stub, therefore three numbers.
+/// Starts scan_tiles on the device: a kernel in scan.cuh, threads of the host in tests. nvcc cannot name a
+/// scan_tuning in a kernel's stub, therefore three numbers.
 template <int Threads, int Items, int Blocks, class Recurrence>
 void scan_start(const device& d, const char* name, const tiling& tiles,
                 const look_back<typename Recurrence::state>& between, const Recurrence& recurrence);
@@ -116,11 +117,12 @@ void scan_into(tensor<T>& h, const tensor<T>& lambda, const tensor<T>& u, const 
                             for_kernels(h.data()), nullptr});
 }
 
-/// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                                     (eq. intro_rnn)
-/// As fprnn::scan, whose numbers it has but for roundings: it adds up in another order, which the shape alone fixes, so
-/// that the bits are the same in every run. float, double, complex numbers of these, and bf16, which is added up in float.
-/// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. Products of λ over any number of tokens must be
-/// finite. Errors: shapes that do not match; tensors of several devices; what CUDA says.
+/// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                             (eq. intro_rnn)
+/// As fprnn::scan, whose numbers it has but for roundings: it adds up in another order, which the shape alone
+/// fixes, so that the bits are the same in every run. float, double, complex numbers of these, and bf16,
+/// which is added up in float. lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D].
+/// Products of λ over any number of tokens must be finite. Errors: shapes that do not match; tensors of
+/// several devices; what CUDA says.
 template <class T>
 tensor<T> scan(const tensor<T>& lambda, const tensor<T>& u, const tensor<T>& carry = {},
                direction way = direction::forward) {
@@ -144,9 +146,9 @@ struct scan_cotangents {
     }
 };
 
-/// The adjoint of scan, as fprnn::scan_back: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1} with the carry-out's cotangent added at the
-/// last token; ū += g, λ̄_t += g_t ⊙ conj(h_{t−1}), the carry-in's += conj(λ_0) ⊙ g_0. Accumulates into `into`, or overwrites
-/// it on request, which spares reading it. Errors: as scan.
+/// The adjoint of scan, as fprnn::scan_back: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1} with the carry-out's
+/// cotangent added at the last token; ū += g, λ̄_t += g_t ⊙ conj(h_{t−1}), the carry-in's += conj(λ_0) ⊙ g_0.
+/// Accumulates into `into`, or overwrites it on request, which spares reading it. Errors: as scan.
 template <update Update = update::accumulate, class T>
 void scan_back(const tensor<T>& lambda, const tensor<T>& h, const tensor<T>& carry, const tensor<T>& h_bar,
                const tensor<T>& carry_bar, scan_cotangents<T>& into, direction way = direction::forward) {

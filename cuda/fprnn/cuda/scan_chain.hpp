@@ -10,8 +10,8 @@
 /// Elementwise chains in the kernel of a selective scan (see fprnn/cuda/scan_chains.hpp).
 namespace fprnn::kernel {
 
-/// Where a chain in a scan's body has an argument: it is the scan's value, or its input u, or of a vector that all tokens share, or of rows
-/// like u's.
+/// Where a chain in a scan's body has an argument: it is the scan's value, or its input u, or of a vector
+/// that all tokens share, or of rows like u's.
 enum class operand { scan, input, vector, rows };
 
 /// The arguments of a chain in a scan of T, as many as there are places that they come From.
@@ -109,8 +109,8 @@ struct chain_of_scan_back<F, T, std::integer_sequence<bool, Stores...>, From...>
                                                                    bar[s] + t * shape.stride, to);
         }
     }
-    /// In registers, a channel of a token, whose number in rows is `at`: sends what rows receive of g, and adds what vectors do to to_vectors.
-    /// Returns what the scan's value and its input u receive.
+    /// In registers, a channel of a token, whose number in rows is `at`: sends what rows receive of g, and
+    /// adds what vectors do to to_vectors. Returns what the scan's value and its input u receive.
     template <class S>
     FPRNN_BOTH received_by_scan<S> back_at(index at, const T (&vectors)[operands::size], S u, S g,
                                            S (&to_vectors)[operands::size]) const {

@@ -5,14 +5,15 @@
 
 #include <algorithm>
 
-/// Elementwise chains of a graph that a device evaluates where it scans, and differentiates there: what Δ is made of before a selective
-/// scan, softplus say, and one chain of its values behind it, such as a skip and a gate, SiLU(z) ⊙ (S + D ⊙ u). It has these
-/// numbers at hand there.
+/// Elementwise chains of a graph that a device evaluates where it scans, and differentiates there: what Δ is
+/// made of before a selective scan, softplus say, and one chain of its values behind it, such as a skip and a
+/// gate, SiLU(z) ⊙ (S + D ⊙ u). It has these numbers at hand there.
 namespace fprnn::cuda::detail {
 
 using graph::slot, graph::nowhere;
 
-/// Rows that a scan reads ahead for its step, and for the chain behind it beside its own: more are not worth their registers.
+/// Rows that a scan reads ahead for its step, and for the chain behind it beside its own: more are not worth
+/// their registers.
 inline constexpr int most_rows_of_step = 1, most_rows_behind = 2;
 
 constexpr bool is_selective_scan(const graph::view& g, slot s) { return g[s].what == graph::kind::selective_scan; }
@@ -51,7 +52,8 @@ constexpr slot chain_behind(const graph::view& g, slot scan) {
             return s;
     return nowhere;
 }
-/// The chain of its Δ, which nothing else reads or evaluates, and which is evaluated as often as the scan, one-token chunks excepted.
+/// The chain of its Δ, which nothing else reads or evaluates, and which is evaluated as often as the scan,
+/// one-token chunks excepted.
 constexpr slot chain_before(const graph::view& g, slot scan) {
     const slot delta = delta_of(g, scan);
     const bool as_often = g[delta].depends == g[scan].depends ||
@@ -75,8 +77,9 @@ constexpr slot place_of(const graph::view& g, slot s) {
     const slot scan = g[s].what == graph::kind::elementwise ? scan_of_chain(g, s) : nowhere;
     return scan == nowhere ? s : scan;
 }
-/// Whether the adjoint of a chain can be fused into its scan's: of those that write to the cotangents of its operands between these two,
-/// and of the chain, none overwrites, and no operand's own adjoint has run yet in this sweep.
+/// Whether the adjoint of a chain can be fused into its scan's: of those that write to the cotangents of its
+/// operands between these two, and of the chain, none overwrites, and no operand's own adjoint has run yet in
+/// this sweep.
 constexpr bool goes_back_with(const graph::view& g, slot scan, slot chain) {
     const slot first = std::min(chain, scan), last = std::max(chain, scan);
     const auto between = [&](slot s) { return first < s && s < last; };

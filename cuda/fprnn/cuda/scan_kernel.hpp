@@ -5,17 +5,17 @@
 
 #include <algorithm>
 
-/// The diagonal scan over [B,T,D] in one pass over memory.                    (docs/decisions/0011-scan-on-a-gpu.md)
+/// The diagonal scan over [B,T,D] in one pass over memory.             (docs/decisions/0011-scan-on-a-gpu.md)
 ///
-/// A column is one channel of one sequence. A tile is `width` neighbouring columns of a chunk of tokens; a team executes it,
-/// `items` tokens a thread:
+/// A column is one channel of one sequence. A tile is `width` neighbouring columns of a chunk of tokens; a
+/// team executes it, `items` tokens a thread:
 ///
 ///                columns →
 ///     row 0      0  1  2 …        thread = row · width + lane; each holds the tokens row · items … of its column
 ///     row 1      w  …
 ///
-/// The tokens of a thread compose to one affine map, these to that of the tile, and maps of chunks are what teams tell each
-/// other. All compositions are in an order that the shape alone fixes.
+/// The tokens of a thread compose to one affine map, these to that of the tile, and maps of chunks are what
+/// teams tell each other. All compositions are in an order that the shape alone fixes.
 namespace fprnn::cuda {
 
 /// How [B,T,D] is cut into tiles.
@@ -29,8 +29,8 @@ struct tiling {
     /// For teams of `threads`, a power of two. Errors: sizes that do not fit 64 bits.
     tiling(index B, index T, index D, int threads, int items)
         : tokens(T), channels(D), columns(checked_product(B, D, "scan")), width(1), log_width(0) {
-        // A warp reads a whole line of a row where there are as many columns. Threads that a short sequence leaves
-        // without tokens take further columns.
+        // A warp reads a whole line of a row where there are as many columns. Threads that a short sequence
+        // leaves without tokens take further columns.
         while (width < std::min(threads, 32) && width < columns) width *= 2;
         while (width < threads && width < columns && items * (threads / width / 2) >= T) width *= 2;
         while (1 << log_width < width) ++log_width;
@@ -67,8 +67,9 @@ struct later_after_earlier {
     }
 };
 
-/// The maps of a tile's threads, column by column, in shared memory, where after each line one place stays free: so maps of 8 bytes, and of 16
-/// where a tile has 32 columns, are read and written by rows and by columns without waiting for a bank.
+/// The maps of a tile's threads, column by column, in shared memory, where after each line one place stays
+/// free: so maps of 8 bytes, and of 16 where a tile has 32 columns, are read and written by rows and by
+/// columns without waiting for a bank.
 template <class S>
 struct column_maps {
     static constexpr int line = sizeof(affine<S>) < 128 ? 128 / sizeof(affine<S>) : 1;
@@ -161,8 +162,8 @@ FPRNN_BOTH void scan_tiles(const Team& team, const tiling& s, const look_back<ty
     }
 }
 
-/// h_t = λ_t ⊙ h_{t−1} + u_t. T is how numbers are stored, S how they are added up. carry_in and carry_out [B,D] may be null;
-/// h may be u.
+/// h_t = λ_t ⊙ h_{t−1} + u_t. T is how numbers are stored, S how they are added up. carry_in and carry_out
+/// [B,D] may be null; h may be u.
 template <class T, class S>
 struct scan_recurrence {
     using state = S;
@@ -184,8 +185,9 @@ struct scan_recurrence {
 };
 
 /// The adjoint, from the last token to the first: g_t = ḣ_t + r_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ conj(h_{t−1}). Its state is
-/// r_t = conj(λ_t) ⊙ g_t = conj(λ_t) ⊙ (r_{t+1} + ḣ_t), whose map needs nothing of another token; r begins as the cotangent of the
-/// carry out and ends as that of the carry in. carry, carry_bar_out and the results may be null.
+/// r_t = conj(λ_t) ⊙ g_t = conj(λ_t) ⊙ (r_{t+1} + ḣ_t), whose map needs nothing of another token; r begins as
+/// the cotangent of the carry out and ends as that of the carry in. carry, carry_bar_out and the results may
+/// be null.
 template <class T, class S, update Update>
 struct scan_back_recurrence {
     using state = S;

@@ -63,8 +63,8 @@ struct selective_scan_back_in_chains {
 
 namespace fprnn::cuda::detail {
 
-/// A chain in a scan: its functor, which of its operands' cotangents it overwrites, where these operands come from, and whether its adjoint
-/// is in the scan's.
+/// A chain in a scan: its functor, which of its operands' cotangents it overwrites, where these operands come
+/// from, and whether its adjoint is in the scan's.
 template <class Functor, bool GoesBack, class Overwrites, kernel::operand... From>
 struct chain_in_scan {
     graph::slot chain;
@@ -76,7 +76,8 @@ struct chain_in_scan {
                 {{f.values(f.graph.operand(chain, k), row)...}}, f.values(chain, row), is_read};
         });
     }
-    /// Calls call(adjoint), of kernel::no_chain where it is not in the scan. The innermost loop, of one token, goes back node by node.
+    /// Calls call(adjoint), of kernel::no_chain where it is not in the scan. The innermost loop, of one
+    /// token, goes back node by node.
     template <class T, class Backend, class Call>
     void with_back(const frame<T, Backend>& f, index row, dependence reach, const Call& call) const {
         if constexpr (GoesBack) {
@@ -118,7 +119,8 @@ struct scan_with_chains
 
     constexpr scan_with_chains(Before before, Behind behind) : before_(before), behind_(behind) {}
 
-    /// The value of the chain behind has other readers; Δ has them in a backward pass alone, so that it is not stored in the forward pass.
+    /// The value of the chain behind has other readers; Δ has them in a backward pass alone, so that it is
+    /// not stored in the forward pass.
     void run(frame& f, slot, index row, index n, const body::recur<M, T>& scan) const {
         auto before = before_.value(f, row, f.phase != pass::forward);
         auto behind = behind_.value(f, row, true);

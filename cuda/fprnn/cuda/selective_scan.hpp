@@ -11,8 +11,8 @@
 #include <string>
 #include <type_traits>
 
-/// The selective scan on tensors of a device. Sources that call it with numbers that no other source does include
-/// selective_scan.cuh instead, which has the kernels.
+/// The selective scan on tensors of a device. Sources that call it with numbers that no other source does
+/// include selective_scan.cuh instead, which has the kernels.
 namespace fprnn::cuda {
 
 /// What an expression has around its selective scan, done in the same kernel.
@@ -31,7 +31,8 @@ struct selective_scan_value {
 
 namespace detail {
 
-/// Starts selective_scan_tile or selective_scan_back_tile for all tiles: a kernel in selective_scan.cuh, threads of the host in tests.
+/// Starts selective_scan_tile or selective_scan_back_tile for all tiles: a kernel in selective_scan.cuh,
+/// threads of the host in tests.
 template <int Threads, int N, int Items, class Sequences>
 void selective_scan_start(const device& d, index tiles, const Sequences& s);
 template <int Threads, int N, int Items, class Adjoint>
@@ -49,14 +50,15 @@ constexpr int selective_scan_threads = 128;
 template <class S>
 constexpr int selective_scan_back_threads = 64;
 
-/// Blocks of a multiprocessor that the adjoint's registers shall suffice for: 5 is what shared memory has room for with 16 floats, and 168 registers
-/// do for these. With more states, and double, they are all taken.
+/// Blocks of a multiprocessor that the adjoint's registers shall suffice for: 5 is what shared memory has
+/// room for with 16 floats, and 168 registers do for these. With more states, and double, they are all taken.
 template <class S>
 constexpr int selective_scan_back_blocks(int states) {
     return std::is_same_v<S, float> && states <= 16 ? 5 : 1;
 }
 
-/// Tokens that are computed while the next are on their way, and that the adjoint computes between two states that it keeps.
+/// Tokens that are computed while the next are on their way, and that the adjoint computes between two states
+/// that it keeps.
 template <class S>
 constexpr int selective_scan_items(int states) {
     return static_cast<std::size_t>(states) * sizeof(S) <= 64 ? 8 : 4;
@@ -73,8 +75,8 @@ void selective_scan_launch(const device& d, const Sequences& s) {
 
 inline constexpr auto call_now = [](const auto& calls) { calls(); };
 
-/// `s` without what is scratch, of which b_bar and c_bar are added up for the cotangents of b and c, which are not wanted when they are null.
-/// What writes is called by call().
+/// `s` without what is scratch, of which b_bar and c_bar are added up for the cotangents of b and c, which
+/// are not wanted when they are null. What writes is called by call().
 template <int N = 4, class Adjoint, class T = typename Adjoint::number, class Call = decltype(call_now)>
 void selective_scan_back_launch(const device& d, Adjoint s, T* b_bar, T* c_bar, const Call& call = call_now) {
     using S = typename Adjoint::state;
@@ -168,9 +170,10 @@ selective_scan_arguments<T> require_selective_scan(const char* operation, index 
 
 /// Scan with a matrix state: H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,  y_t = c_tᵀ H_t, from H_{−1} = H.
 ///                                                                                        (eq. mamba, app. mamba-definition)
-/// As fprnn::selective_scan, whose numbers it has but for roundings; float, double, and bf16, whose states are float.
-/// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out; N at most 64, for double 32.
-/// selective_scan_into uses the memory of `out` when it has the shapes; H may be what it has. Errors: shapes that do not match; more states; tensors of several devices; what CUDA says.
+/// As fprnn::selective_scan, whose numbers it has but for roundings; float, double, and bf16, whose states
+/// are float. delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out; N at most 64,
+/// for double 32. selective_scan_into uses the memory of `out` when it has the shapes; H may be what it has.
+/// Errors: shapes that do not match; more states; tensors of several devices; what CUDA says.
 template <class T>
 void selective_scan_into(selective_scan_value<T>& out, const tensor<T>& delta, const tensor<T>& omega,
                          const tensor<T>& b, const tensor<T>& c, const tensor<T>& u, const tensor<T>& H = {},
@@ -217,10 +220,12 @@ struct selective_scan_cotangents {
     }
 };
 
-/// The adjoint, as fprnn::selective_scan_back, from ȳ [B,T,D] and Ḣ_{T−1} = H_bar [B,N,D], zero when left out, of y with all that is around it.
-/// Accumulates into `into`, or overwrites it on request, which spares reading it; b̄, c̄, ω̄ and D̄ are added up in an order that the shapes fix, so that
-/// the bits are the same in every run. States are recomputed; scratch is the memory of T/8 states of each sequence (T/4 of more than 16 of float
-/// or 8 of double), and of D/64 times b and c. Errors: as selective_scan; N above 32, for double 16.
+/// The adjoint, as fprnn::selective_scan_back, from ȳ [B,T,D] and Ḣ_{T−1} = H_bar [B,N,D], zero when left
+/// out, of y with all that is around it. Accumulates into `into`, or overwrites it on request, which spares
+/// reading it; b̄, c̄, ω̄ and D̄ are added up in an order that the shapes fix, so that the bits are the same
+/// in every run. States are recomputed; scratch is the memory of T/8 states of each sequence (T/4 of more
+/// than 16 of float or 8 of double), and of D/64 times b and c. Errors: as selective_scan; N above 32, for
+/// double 16.
 template <update Update = update::accumulate, class T>
 void selective_scan_back(const tensor<T>& delta, const tensor<T>& omega, const tensor<T>& b, const tensor<T>& c,
                          const tensor<T>& u, const tensor<T>& H, const tensor<T>& y_bar, const tensor<T>& H_bar,

@@ -4,17 +4,19 @@
 #include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/rows.hpp>
 
-/// The whole adjoint of the selective scan, its states in registers.               (docs/decisions/0013-selective-scan-on-a-gpu.md)
+/// The whole adjoint of the selective scan, its states in registers.
+///                                                           (docs/decisions/0013-selective-scan-on-a-gpu.md)
 namespace fprnn::cuda {
 
 /// With y'_t = ȳ_t ⊙ SiLU(z_t) and G_t = λ_{t+1} ⊙ G_{t+1} + c_t y'_tᵀ:  c̄_t = H_t y'_t,  b̄_t = G_t (Δ_t ⊙ u_t),
 /// ū_t += Δ_t ⊙ G_tᵀ b_t + D ⊙ y'_t,  Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,  Ā −= Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,
 /// z̄_t += ȳ_t ⊙ (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU'(z_t),  D̄ = Σ_t y'_t ⊙ u_t                                       (see fprnn::selective_scan_back)
 ///
-/// H_bar [B,N,D] enters as Ḣ_{T−1} and leaves as Ḣ_{−1}. Cotangents that are null are not wanted.
-/// What a team cannot add up alone goes to sums that belong to somebody: b_bar and c_bar [bands, rows, N] to the channels of a team,
-/// which overwrites them; A_bar [workers, N, D] and skip_bar [workers, D] to a worker, who takes the sequences worker, worker + workers, … and
-/// accumulates the first and overwrites the second. scratch: [workers, rounds, N, D].
+/// H_bar [B,N,D] enters as Ḣ_{T−1} and leaves as Ḣ_{−1}. Cotangents that are null are not wanted. What a team
+/// cannot add up alone goes to sums that belong to somebody: b_bar and c_bar [bands, rows, N] to the channels
+/// of a team, which overwrites them; A_bar [workers, N, D] and skip_bar [workers, D] to a worker, who takes
+/// the sequences worker, worker + workers, … and accumulates the first and overwrites the second. scratch:
+/// [workers, rounds, N, D].
 template <class T, class S, update Update>
 struct selective_scan_adjoint : selective_scan_arguments<T> {
     using number = T;
@@ -30,8 +32,9 @@ struct selective_scan_adjoint : selective_scan_arguments<T> {
     S *A_bar = nullptr, *b_bar = nullptr, *c_bar = nullptr, *skip_bar = nullptr;
 };
 
-/// As an expression has it: ȳ is what the chain behind sends to the scan's value, beside what others do, and what Δ has goes through its own chain
-/// (fprnn/cuda/scan_chains.hpp); skip, gate and softplus are left out, and delta_bar where Δ has a chain.
+/// As an expression has it: ȳ is what the chain behind sends to the scan's value, beside what others do, and
+/// what Δ has goes through its own chain (fprnn/cuda/scan_chains.hpp); skip, gate and softplus are left out,
+/// and delta_bar where Δ has a chain.
 template <class T, class S, class Step, class Behind>
 struct selective_scan_adjoint_in_chains : selective_scan_adjoint<T, S, update::accumulate> {
     static constexpr bool has_chains = true;
@@ -52,15 +55,15 @@ index selective_scan_back_tiles(const Adjoint& s, int threads) {
     return checked_product(s.workers, s.channels / threads + (s.channels % threads != 0), "selective_scan_back");
 }
 
-/// Of each channel the states before and after the tokens of a round, and ȳ; b and c of the round. A row of channels takes one number more, so
-/// that threads that read neighbouring rows do not wait for each other.
+/// Of each channel the states before and after the tokens of a round, and ȳ; b and c of the round. A row of
+/// channels takes one number more, so that threads that read neighbouring rows do not wait for each other.
 template <class S, int Threads, int N, int Items>
 constexpr std::size_t selective_scan_back_shared_bytes = (((Items + 1) * N + Items) * std::size_t(Threads + 1) +
                                                           2 * Items * std::size_t(N)) *
                                                          sizeof(S);
 
-/// The adjoint of one tile. States are recomputed twice: from the first token to the last, to keep those before each round of `Items` tokens,
-/// and on the way back round by round.
+/// The adjoint of one tile. States are recomputed twice: from the first token to the last, to keep those
+/// before each round of `Items` tokens, and on the way back round by round.
 template <int Threads, int N, int Items, team Team, class Adjoint>
 FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const Adjoint& s) {
     using math::exp, math::exp2;

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 
-/// The selective scan over [B,T,D], its states in registers.                      (docs/decisions/0013-selective-scan-on-a-gpu.md)
+/// The selective scan over [B,T,D], its states in registers.
+///                                                           (docs/decisions/0013-selective-scan-on-a-gpu.md)
 namespace fprnn::cuda {
 
-/// Arguments of a selective scan, stored as T: delta, u, and z, `gate`, are [B,T,D], ω is [N,D], b and c are [B,T,N], carry_in is [B,N,D], and D, `skip`, is
-/// [D]. Token t of sequence s is row s sequence_rows + t token_rows of all that have tokens. `A` is exp(ω) where that is at hand, and ω then null.
-/// What else is null is left out; `softplus` takes Δ_t = softplus(delta_t).
+/// Arguments of a selective scan, stored as T: delta, u, and z, `gate`, are [B,T,D], ω is [N,D], b and c are
+/// [B,T,N], carry_in is [B,N,D], and D, `skip`, is [D]. Token t of sequence s is row s sequence_rows + t
+/// token_rows of all that have tokens. `A` is exp(ω) where that is at hand, and ω then null. What else is
+/// null is left out; `softplus` takes Δ_t = softplus(delta_t).
 template <class T>
 struct selective_scan_arguments {
     index sequences = 0, tokens = 0, channels = 0, states = 0;
@@ -22,7 +24,8 @@ struct selective_scan_arguments {
     bool softplus = false;
 };
 
-/// H_t = λ_t ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ with λ_t = exp(−exp(ω) ⊙ Δ_t), and y_t = (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU(z_t).
+/// H_t = λ_t ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ with λ_t = exp(−exp(ω) ⊙ Δ_t), and y_t = (c_tᵀ H_t + D ⊙ u_t) ⊙
+/// SiLU(z_t).
 ///                                                                                        (eq. mamba, app. mamba-definition)
 /// S is how numbers are computed. y may be delta, u or gate; carry_out [B,N,D] may be null or carry_in.
 template <class T, class S>
@@ -35,8 +38,8 @@ struct selective_scan_sequences : selective_scan_arguments<T> {
     T *y = nullptr, *carry_out = nullptr;
 };
 
-/// As an expression has it: Δ_t is a chain of rows, and another, of y_t = c_tᵀ H_t and what lies in rows, is stored beside it
-/// (fprnn/cuda/scan_chains.hpp); skip, gate and softplus are left out.
+/// As an expression has it: Δ_t is a chain of rows, and another, of y_t = c_tᵀ H_t and what lies in rows, is
+/// stored beside it (fprnn/cuda/scan_chains.hpp); skip, gate and softplus are left out.
 template <class T, class S, class Step, class Behind>
 struct selective_scan_in_chains : selective_scan_sequences<T, S> {
     static constexpr bool has_chains = true;
@@ -47,8 +50,8 @@ struct selective_scan_in_chains : selective_scan_sequences<T, S> {
 };
 
 /// What the adjoint's iterations need: Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,  Ḣ_{t−1} = λ_t ⊙ Ḣ_t. Read from the last token to the first
-/// it is a scan like the other, with c in the place of b, ȳ of u, ū of y, Ḣ of the carries. ȳ has what the chain behind sends to the scan's value
-/// beside what others do; nothing else is around it.
+/// it is a scan like the other, with c in the place of b, ȳ of u, ū of y, Ḣ of the carries. ȳ has what the
+/// chain behind sends to the scan's value beside what others do; nothing else is around it.
 template <class T, class S, class Behind = kernel::no_chain<T>>
 struct selective_scan_input_adjoint : selective_scan_sequences<T, S> {
     static constexpr bool is_adjoint = true, has_chains = Behind::is_chain;
@@ -68,7 +71,8 @@ constexpr std::size_t selective_scan_shared_bytes = 4 * std::size_t(N) * Items *
 
 namespace detail {
 
-/// What a thread loads of `Items` tokens long before it computes them: its channel, and its share of what all channels need.
+/// What a thread loads of `Items` tokens long before it computes them: its channel, and its share of what all
+/// channels need.
 template <class Sequences, int Threads, int N, int Items>
 struct selective_scan_rows {
     using T = typename Sequences::number;
@@ -80,8 +84,8 @@ struct selective_scan_rows {
 
 }  // namespace detail
 
-/// Scans one tile from its first token to its last. A thread owns a channel and its states, at most N; b and c come from memory
-/// once for all channels of the team.
+/// Scans one tile from its first token to its last. A thread owns a channel and its states, at most N; b and
+/// c come from memory once for all channels of the team.
 template <int Threads, int N, int Items, team Team, class Sequences>
 FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequences& s) {
     using math::exp, math::exp2;

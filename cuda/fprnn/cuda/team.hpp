@@ -36,7 +36,8 @@ struct larger {
 
 }  // namespace detail
 
-/// A block of threads that executes a kernel body together: on a GPU a thread block, in tests threads of the host.
+/// A block of threads that executes a kernel body together: on a GPU a thread block, in tests threads of the
+/// host.
 ///
 ///     Team()              this thread's
 ///     rank(), size()      this thread's number, and how many there are
@@ -47,8 +48,8 @@ struct larger {
 ///                         next scan comes a barrier
 ///                         op is associative; how its terms are bracketed, size() and n alone say
 ///
-/// Between blocks, in the order in which they take numbers: a block may wait for what a lower number will publish, never
-/// for a higher one, so that it does not matter how many blocks run at a time.
+/// Between blocks, in the order in which they take numbers: a block may wait for what a lower number will
+/// publish, never for a higher one, so that it does not matter how many blocks run at a time.
 ///
 ///     take(c)             the next number of a counter (relaxed: the number alone is passed on)
 ///     publish(f)          release: sets the flag after everything that this thread wrote, or saw through a barrier
@@ -77,8 +78,8 @@ concept team = std::default_initializable<Team> && requires(const Team& t, count
 
 namespace fprnn::cuda::detail {
 
-/// body(i) for i below `count`, which is nearly always Items: that case has no branches, so that all loads are under way
-/// before the first is used.
+/// body(i) for i below `count`, which is nearly always Items: that case has no branches, so that all loads
+/// are under way before the first is used.
 template <int Items, class Body>
 FPRNN_BOTH void each_item(int count, Body&& body) {
     if (count == Items) {

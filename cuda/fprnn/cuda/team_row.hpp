@@ -27,9 +27,9 @@ struct lane_of_registers : scalar_lane<T> {
     }
 };
 
-/// A team executes one row (concept team_of): a thread owns the channels rank, rank + size, … of every
-/// array of the row, so a body that loads what an earlier body of the same row stored needs no barrier. Sums run in one fixed
-/// order: each thread over its channels, then the team's reduce. All threads receive them.
+/// A team executes one row (concept team_of): a thread owns the channels rank, rank + size, … of every array
+/// of the row, so a body that loads what an earlier body of the same row stored needs no barrier. Sums run in
+/// one fixed order: each thread over its channels, then the team's reduce. All threads receive them.
 /// With Items rows have at most as many times size() channels, and what bodies hold of them are registers.
 template <class T, team Team, int Items = 0>
 struct team_row {

@@ -10,7 +10,8 @@
 
 namespace fprnn::cuda {
 
-/// A tensor as operations take it, or none: its numbers and where they lie, while it lives. With const T it is only read.
+/// A tensor as operations take it, or none: its numbers and where they lie, while it lives. With const T it
+/// is only read.
 template <class T>
 class tensor_view : public fprnn::view<T> {
     using owner = std::conditional_t<std::is_const_v<T>, const tensor<std::remove_const_t<T>>, tensor<T>>;

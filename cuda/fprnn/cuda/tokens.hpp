@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-/// What begins and ends a model: tokens to rows of a table, and logits to a loss. Tokens and targets are the host's, where they are
-/// made and checked; so is what the loss says.
+/// What begins and ends a model: tokens to rows of a table, and logits to a loss. Tokens and targets are the
+/// host's, where they are made and checked; so is what the loss says.
 namespace fprnn::cuda {
 
 namespace detail {
@@ -31,7 +31,8 @@ struct embedding_row {
     }
 };
 
-/// A row of the table receives from the tokens that it stood for: those at the positions places[first[v]], …, in their order.
+/// A row of the table receives from the tokens that it stood for: those at the positions places[first[v]], …,
+/// in their order.
 template <class T, class X>
 struct embedding_back_row {
     index channels;
@@ -50,7 +51,8 @@ struct embedding_back_row {
     }
 };
 
-/// Of token r the loss in nats, what its largest logit says, and its part of the gradient where that is asked for.
+/// Of token r the loss in nats, what its largest logit says, and its part of the gradient where that is asked
+/// for.
 template <class T, class X>
 struct cross_entropy_row {
     index classes;
@@ -125,7 +127,8 @@ template <>
 struct cross_entropy_rows<cuda::device> {
     using device = cuda::device;
 
-    /// logits_bar is overwritten before the host has seen the loss, so that an error may leave it with or without its new numbers.
+    /// logits_bar is overwritten before the host has seen the loss, so that an error may leave it with or
+    /// without its new numbers.
     template <class T, class X>
     static void value(view<const X> logits, view<const std::int32_t> targets, T scale, view<X> logits_bar, device& d,
                       cross_entropy_result<T>& result) {

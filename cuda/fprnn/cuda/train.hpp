@@ -42,7 +42,8 @@ struct squares_row {
     }
 };
 
-/// AdamW's step for `clip` times the gradient. `finite` receives 0 of a stretch whose parameters are finite, else NaN.
+/// AdamW's step for `clip` times the gradient. `finite` receives 0 of a stretch whose parameters are finite,
+/// else NaN.
 template <class T>
 struct adamw_row {
     stretches all;
@@ -73,8 +74,9 @@ struct adamw_row {
 
 namespace fprnn::detail {
 
-/// Parameters, moments and gradient stay on the device. `theta` and `memory` are copies of the training's; their numbers are those of the last fetch(),
-/// and the training has those of the last hand_over(), which are of one step.
+/// Parameters, moments and gradient stay on the device. `theta` and `memory` are copies of the training's;
+/// their numbers are those of the last fetch(), and the training has those of the last hand_over(), which are
+/// of one step.
 template <class T>
 class updates_on<T, cuda::device> {
     using device = cuda::device;

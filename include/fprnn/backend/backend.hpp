@@ -95,9 +95,9 @@ struct receiver {
     FPRNN_BOTH T* at(index row, index worker) const { return rows[of_worker ? worker : row]; }
 };
 
-/// A team executes one row of channels together: on the CPU a loop over packs, on a GPU a block of threads. Kernel
-/// bodies are written once against it; a body receives a lane, which loads and stores its share of the channels and may
-/// prefetch(p) what it will load soon.
+/// A team executes one row of channels together: on the CPU a loop over packs, on a GPU a block of threads.
+/// Kernel bodies are written once against it; a body receives a lane, which loads and stores its share of the
+/// channels and may prefetch(p) what it will load soon.
 ///
 ///     team::each(D, body)       body(lane) for all channels
 ///     team::sum<K>(D, body)     K sums over the channels of what body(lane) returns, in a fixed order
@@ -113,7 +113,8 @@ concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detai
     Team::once(nothing);
 };
 
-/// The row p of D numbers, which a body reads more than once, for lanes to load from: p itself, or what a team has read of it into registers.
+/// The row p of D numbers, which a body reads more than once, for lanes to load from: p itself, or what a
+/// team has read of it into registers.
 template <class Team, class T>
 FPRNN_BOTH auto held(index D, const T* p) {
     if constexpr (requires { Team::held(D, p); })
@@ -121,7 +122,8 @@ FPRNN_BOTH auto held(index D, const T* p) {
     else
         return p;
 }
-/// Room for a row of D numbers that nobody but this body reads, for lanes to store and load: p itself, or registers of a team.
+/// Room for a row of D numbers that nobody but this body reads, for lanes to store and load: p itself, or
+/// registers of a team.
 template <class Team, class T>
 FPRNN_BOTH auto room(index D, T* p) {
     if constexpr (requires { Team::room(D, p); })
@@ -136,7 +138,8 @@ concept holds_rows = requires(const Body& body) {
     { body.channels } -> std::convertible_to<index>;
 };
 
-/// Whether a machine stores sequences as X whose numbers are T: as themselves, or in a shorter type that it names.
+/// Whether a machine stores sequences as X whose numbers are T: as themselves, or in a shorter type that it
+/// names.
 template <class X, class T, class Backend>
 consteval bool may_store() {
     if constexpr (requires { typename Backend::template computed_in<X>; })
@@ -145,16 +148,17 @@ consteval bool may_store() {
         return std::is_same_v<X, T>;
 }
 
-/// How a training or an evaluation stores sequences between layers: as X. The default is what its parameters are; a backend may have a
-/// shorter type.
+/// How a training or an evaluation stores sequences between layers: as X. The default is what its parameters
+/// are; a backend may have a shorter type.
 template <class X>
 struct sequences_as {};
 
-/// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend neither on
-/// the number of threads nor on the other sequences of the batch, because every product has the same number of rows and
-/// every tile is processed in one fixed order. A machine with `products_are_by_row` says that a row of a smaller
-/// product has the same bits: a small batch then has a small tile. A machine without `tile` takes a whole batch at a time.
-/// Where a batch is one tile, threads share its rows and channels on the way forward, in pieces that change no bit.
+/// What the library knows of a machine. `tile` sequences are worked on together: a token's bits then depend
+/// neither on the number of threads nor on the other sequences of the batch, because every product has the
+/// same number of rows and every tile is processed in one fixed order. A machine with `products_are_by_row`
+/// says that a row of a smaller product has the same bits: a small batch then has a small tile. A machine
+/// without `tile` takes a whole batch at a time. Where a batch is one tile, threads share its rows and
+/// channels on the way forward, in pieces that change no bit.
 ///
 /// Tiles, on the threads of the host:
 ///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))
@@ -196,11 +200,13 @@ struct sequences_as {};
 ///                                        has made of W once for all tokens, and pack_rows(X, packed) of X once for all maps
 ///     packed_size<T>(n, k)               numbers of `packed`, for W [n,k] or n rows of k; 0 when that would be of no use
 ///
-/// Memory: memory<T>(backend, n) has n numbers at data(), not initialised, until it ends; array<T> is what the machine's tensors are,
-/// which assign(array, shape) makes zeros of that shape. Where array<T> is not tensor<T>, memory is the backend's own, and its headers say what
-/// the host's do for others: detail::arguments and detail::eager (ops/rows.hpp), detail::embedding_rows, detail::cross_entropy_rows,
-/// parameters_on, gradient_on and detail::updates_on are specialised; Backend::planning (operations/table.hpp) and Backend::layer_calls
-/// (fixed_point/layer.hpp) are what it does differently with expressions and with layer(theta, x, backend).
+/// Memory: memory<T>(backend, n) has n numbers at data(), not initialised, until it ends; array<T> is what
+/// the machine's tensors are, which assign(array, shape) makes zeros of that shape. Where array<T> is not
+/// tensor<T>, memory is the backend's own, and its headers say what the host's do for others:
+/// detail::arguments and detail::eager (ops/rows.hpp), detail::embedding_rows, detail::cross_entropy_rows,
+/// parameters_on, gradient_on and detail::updates_on are specialised; Backend::planning
+/// (operations/table.hpp) and Backend::layer_calls (fixed_point/layer.hpp) are what it does differently with
+/// expressions and with layer(theta, x, backend).
 template <class B, class T>
 concept backend_for = requires(B& backend, matrix<T> y, matrix<const T> x, std::span<const weights_part<T>> parts,
                                index n, view<T> packing, T* to, const T* from, detail::row_body body,

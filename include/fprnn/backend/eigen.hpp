@@ -17,13 +17,14 @@ namespace fprnn {
 static_assert(sizeof(Eigen::Index) >= sizeof(index),
               "fprnn: Eigen's sizes must have 64 bits, do not set EIGEN_DEFAULT_DENSE_INDEX_TYPE to a shorter type");
 
-/// Eigen's packets and matrix products on the threads of a pool, which is shared by copies. In loops, denormal numbers count
-/// as zero (flush_denormals).
+/// Eigen's packets and matrix products on the threads of a pool, which is shared by copies. In loops,
+/// denormal numbers count as zero (flush_denormals).
 class eigen : public host_backend<eigen> {
 public:
     /// Sequences worked on together.
     static constexpr index tile = 16;
-    /// A product's rows have the bits that they have in a tile: all of them go the same way through Eigen's kernel.
+    /// A product's rows have the bits that they have in a tile: all of them go the same way through Eigen's
+    /// kernel.
     static constexpr bool products_are_by_row = true;
 
     template <class T>
@@ -39,7 +40,8 @@ public:
     }
     int threads() const { return pool_->threads(); }
 
-    // Not inline, so that a program of several sources can instantiate them in one: they are most of what a small one compiles.
+    // Not inline, so that a program of several sources can instantiate them in one: they are most of what a
+    // small one compiles.
     template <class T>
     static void multiply(matrix<T> y, matrix<const T> x, matrix<const T> w, bool overwrite, view<T> packing = {});
     template <class T>

@@ -8,7 +8,8 @@
 
 namespace fprnn {
 
-/// What backends of the host have in common: what is called happens at once, on the thread that calls it, row after row.
+/// What backends of the host have in common: what is called happens at once, on the thread that calls it, row
+/// after row.
 template <class Backend>
 struct host_backend {
     template <class T>

@@ -66,8 +66,8 @@ struct pack {
     /// 0 below 2^−127, ∞ from 2^127.5 on.
     friend pack exp2(pack a) {
         if constexpr (std::same_as<T, float> && size > 1) {
-            // Adding 1.5 · 2^23 rounds to whole numbers, which then stand in the last bits of the sum: n + 127 there is the
-            // exponent of 2^n.
+            // Adding 1.5 · 2^23 rounds to whole numbers, which then stand in the last bits of the sum: n +
+            // 127 there is the exponent of 2^n.
             const pack shift(12582912.0f + 127.0f);
             const pack x = minimum(maximum(a, pack(-127.0f)), pack(128.0f));
             packet sum = (x + shift).p;
@@ -83,7 +83,8 @@ struct pack {
             return exp(a * pack(T(0.693147180559945309417)));
         }
     }
-    /// From the bound on it is below the smallest normal number: zero, where those are flushed. e^{−a} does not overflow.
+    /// From the bound on it is below the smallest normal number: zero, where those are flushed. e^{−a} does
+    /// not overflow.
     friend pack logistic(pack a) {
         const pack one(T(1)), bound(T(sizeof(T) == sizeof(float) ? 88.5 : 709.5));
         return one / (one + exp(minimum(-a, bound)));
@@ -101,7 +102,8 @@ struct pack {
             return load(x);
         }
     }
-    /// Of floats below the smallest normal number it is 0: Eigen's multiplies them by 1/√a, which is infinite.
+    /// Of floats below the smallest normal number it is 0: Eigen's multiplies them by 1/√a, which is
+    /// infinite.
     friend pack sqrt(pack a) {
         if constexpr (std::same_as<T, float> && size > 1) {
             const pack least(std::numeric_limits<T>::min());
@@ -175,8 +177,8 @@ private:
     using packet = typename pack<T>::packet;
 };
 
-/// Runs bodies a register of channels at a time. Every row takes the same path whatever its address, so equal rows give
-/// equal bits wherever they stand.
+/// Runs bodies a register of channels at a time. Every row takes the same path whatever its address, so equal
+/// rows give equal bits wherever they stand.
 template <class T>
 struct pack_team {
     static constexpr index width = pack<T>::size;

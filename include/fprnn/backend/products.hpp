@@ -45,8 +45,8 @@ public:
         Eigen::internal::gebp_kernel<T, T, index_type, result, traits::mr, traits::nr, false, false> multiply;
         multiply(result(c, stride), packed_a, packed_b, m, k, n, T(1));
     }
-    /// C [m,n] of at most three columns and four of B: columns of every product go the same way through the kernel, which has another for
-    /// what remains of four.
+    /// C [m,n] of at most three columns and four of B: columns of every product go the same way through the
+    /// kernel, which has another for what remains of four.
     static void add_remaining(const T* packed_a, const T* packed_b, index m, index k, index n, T* c, index stride) {
         alignas(64) T four[static_cast<std::size_t>(4 * rows)];
         for (index first = 0; first < m; first += rows) {
@@ -74,7 +74,8 @@ public:
         if (whole > 0) add(packed_a, packed_b, m, k, whole, c, stride);
         if (whole < n) add_remaining(packed_a, packed_b + whole * k, m, k, n - whole, c + whole * stride, stride);
     }
-    /// C [m,n] = 0. GCC makes a call of memset of every loop that it sees through, a call for each short column.
+    /// C [m,n] = 0. GCC makes a call of memset of every loop that it sees through, a call for each short
+    /// column.
     static void clear(T* c, index stride, index m, index n) {
         auto zero = fprnn::pack<T>(T(0)).p;
         EIGEN_OPTIMIZATION_BARRIER(zero)
@@ -83,8 +84,9 @@ public:
     }
 };
 
-/// C += A B with an A that is packed once for many products with few columns, by the routines of Eigen's own products, which
-/// would pack it every time: half of what a product with 16 columns takes. B is packed once for many A.
+/// C += A B with an A that is packed once for many products with few columns, by the routines of Eigen's own
+/// products, which would pack it every time: half of what a product with 16 columns takes. B is packed once
+/// for many A.
 template <class T, int Order>
 class packed_product {
     using blocks = block_product<T, Order, Eigen::ColMajor>;

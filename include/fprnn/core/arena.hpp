@@ -10,8 +10,8 @@
 
 namespace fprnn {
 
-/// Hands out consecutive arrays of one buffer, each on a cache line. Without a buffer it only counts, so that the same
-/// code first measures and then lays out.
+/// Hands out consecutive arrays of one buffer, each on a cache line. Without a buffer it only counts, so that
+/// the same code first measures and then lays out.
 template <class T>
 class arena {
 public:
@@ -37,8 +37,9 @@ private:
     index used_ = 0;
 };
 
-/// Buffers that are used again, the smallest that fits first. Leases that are taken and given back in the same order and
-/// sizes as once before ask for no memory: what they held then is at hand, or something larger.
+/// Buffers that are used again, the smallest that fits first. Leases that are taken and given back in the
+/// same order and sizes as once before ask for no memory: what they held then is at hand, or something
+/// larger.
 template <class T>
 class scratch_pool {
 public:

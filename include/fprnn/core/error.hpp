@@ -1,6 +1,7 @@
 #pragma once
 
-// Nearly all headers begin with this one. A header that is not there ends the compilation, which #error does not.
+// Nearly all headers begin with this one. A header that is not there ends the compilation, which #error does
+// not.
 #if __cplusplus < 202002L
 #error "fprnn is written in C++20: compile with -std=c++20 or later"
 #include <no-headers-without-Cpp20>

@@ -8,8 +8,8 @@
 
 namespace fprnn {
 
-/// While it lives, numbers of this thread below the smallest normal one count as zero, where the processor can do so. States
-/// that decay make many of them, and operations on them are many times slower than others.
+/// While it lives, numbers of this thread below the smallest normal one count as zero, where the processor
+/// can do so. States that decay make many of them, and operations on them are many times slower than others.
 class flush_denormals {
 public:
     flush_denormals(const flush_denormals&) = delete;

@@ -12,8 +12,8 @@
 
 namespace fprnn {
 
-/// An argument of the function under test and what is claimed to be its gradient. `value` is what the function reads: its
-/// entries are moved one by one and put back.
+/// An argument of the function under test and what is claimed to be its gradient. `value` is what the
+/// function reads: its entries are moved one by one and put back.
 struct gradcheck_input {
     std::string name;
     view<double> value;
@@ -46,10 +46,11 @@ struct gradcheck_result {
 ///
 ///     fd = (f(x − 2h) − 8 f(x − h) + 8 f(x + h) − f(x + 2h)) / 12h
 ///
-/// whose truncation h⁴ f⁽⁵⁾/30 and rounding 1.5 ε |f| / h are both near 1e-13 |f| for the default step, where the usual
-/// (f(x + h) − f(x − h)) / 2h reaches 1e-11. Every entry counts relative to itself, except for those that this noise hides:
-/// see `floor`, which supposes that f's terms are of order one.
-/// f: takes nothing, reads the inputs' values and returns a number. Errors: a gradient whose shape is not its value's.
+/// whose truncation h⁴ f⁽⁵⁾/30 and rounding 1.5 ε |f| / h are both near 1e-13 |f| for the default step, where
+/// the usual (f(x + h) − f(x − h)) / 2h reaches 1e-11. Every entry counts relative to itself, except for
+/// those that this noise hides: see `floor`, which supposes that f's terms are of order one.
+/// f: takes nothing, reads the inputs' values and returns a number. Errors: a gradient whose shape is not its
+/// value's.
 template <class F>
 gradcheck_result gradcheck(F&& f, const std::vector<gradcheck_input>& inputs, gradcheck_options options = {}) {
     for (const gradcheck_input& in : inputs)

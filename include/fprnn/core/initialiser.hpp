@@ -9,7 +9,8 @@
 
 namespace fprnn {
 
-/// How a parameter begins: a named rule with up to two numbers, a structural value so that types can carry it.
+/// How a parameter begins: a named rule with up to two numbers, a structural value so that types can carry
+/// it.
 struct initialiser {
     enum class rule {
         constant,       ///< a
@@ -28,8 +29,9 @@ struct initialiser {
     friend constexpr bool operator==(const initialiser&, const initialiser&) = default;
 };
 
-/// Fills `values` by `init`, from stream hash(name) of seed s: a parameter's start depends on its name and shape alone, and row_norm's
-/// on `before`, the parameter before it. Errors: row_norm of a parameter that is not [n], or not behind one of [n,k].
+/// Fills `values` by `init`, from stream hash(name) of seed s: a parameter's start depends on its name and
+/// shape alone, and row_norm's on `before`, the parameter before it. Errors: row_norm of a parameter that is
+/// not [n], or not behind one of [n,k].
 template <class T>
 void initialise(view<T> values, const initialiser& init, std::string_view name, seed s, view<const T> before = {}) {
     require(init.kind != initialiser::rule::row_norm ||

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <type_traits>
 
-/// Scalar mathematics under the names that a backend's packs answer to by argument-dependent lookup, so that a body
-/// written with `using namespace math` runs on one channel or on a whole register of them.
+/// Scalar mathematics under the names that a backend's packs answer to by argument-dependent lookup, so that
+/// a body written with `using namespace math` runs on one channel or on a whole register of them.
 namespace fprnn::math {
 
 template <class T>
@@ -65,8 +65,8 @@ struct bits_of<double> {
     static constexpr double largest_exponent = 0x1.62e42fefa39efp9;
 };
 
-/// Whether x is neither NaN nor infinite. It looks at bits: with -ffast-math the compiler assumes that all numbers
-/// are finite, and leaves std::isfinite(x) or x − x == 0 out.
+/// Whether x is neither NaN nor infinite. It looks at bits: with -ffast-math the compiler assumes that all
+/// numbers are finite, and leaves std::isfinite(x) or x − x == 0 out.
 template <class T>
 FPRNN_BOTH inline bool is_finite(T x) {
     using bits = bits_of<T>;

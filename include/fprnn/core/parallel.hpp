@@ -179,7 +179,8 @@ private:
         asm volatile("yield");
 #endif
     }
-    /// Waits for a short time, in which a thread is not put to sleep, until `condition` holds; says whether it does.
+    /// Waits for a short time, in which a thread is not put to sleep, until `condition` holds; says whether
+    /// it does.
     template <class Condition>
     static bool soon(const Condition& condition) {
         constexpr int turns = 2000;

@@ -2,8 +2,8 @@
 
 #include <fprnn/core/shape.hpp>
 
-// Philox needs no vector instructions, whose headers would be a quarter of the time that fprnn.hpp takes to compile. Who wants
-// Random123's AES generators, too, includes them before.
+// Philox needs no vector instructions, whose headers would be a quarter of the time that fprnn.hpp takes to
+// compile. Who wants Random123's AES generators, too, includes them before.
 #ifndef R123_USE_SSE
 #define R123_USE_SSE 0
 #define R123_USE_AES_NI 0
@@ -24,9 +24,10 @@ struct seed {
     std::uint64_t value = 0;
 };
 
-/// Random numbers by address: number i of stream s is a pure function of (seed, s, i), so any order of use and any
-/// number of threads give the same numbers. The bits are Philox4x32-10 (Salmon et al. 2011, Random123); the transforms
-/// are computed here in double because std::normal_distribution differs between standard libraries.
+/// Random numbers by address: number i of stream s is a pure function of (seed, s, i), so any order of use
+/// and any number of threads give the same numbers. The bits are Philox4x32-10 (Salmon et al. 2011,
+/// Random123); the transforms are computed here in double because std::normal_distribution differs between
+/// standard libraries.
 class random_stream {
 public:
     /// A number's address: any integer.

@@ -43,8 +43,8 @@ private:
 };
 
 namespace detail {
-/// `count` elements as an allocation takes them; argument_error when their bytes are more than any machine can address.
-/// what(): what they are of.
+/// `count` elements as an allocation takes them; argument_error when their bytes are more than any machine
+/// can address. what(): what they are of.
 template <class T, class What>
 std::size_t addressable(index count, std::string_view operation, What&& what) {
     constexpr index most = std::numeric_limits<std::ptrdiff_t>::max() / static_cast<index>(sizeof(T));

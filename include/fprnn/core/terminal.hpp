@@ -11,7 +11,8 @@
 #include <string>
 #include <string_view>
 
-/// What a stream can show. Nothing in the library writes colours, so NO_COLOR (no-color.org) has nothing to switch off.
+/// What a stream can show. Nothing in the library writes colours, so NO_COLOR (no-color.org) has nothing to
+/// switch off.
 namespace fprnn {
 
 inline bool is_terminal(std::FILE* out) { return out && ::isatty(::fileno(out)) == 1; }
@@ -22,7 +23,8 @@ inline bool rewrites_lines(std::FILE* out) {
     return is_terminal(out) && kind && *kind && std::string_view(kind) != "dumb";
 }
 
-/// The columns of a terminal, or of COLUMNS where it does not say; otherwise 80, which is also what a file has.
+/// The columns of a terminal, or of COLUMNS where it does not say; otherwise 80, which is also what a file
+/// has.
 inline int columns_of(std::FILE* out) {
     if (!is_terminal(out)) return 80;
     winsize size{};
@@ -35,8 +37,8 @@ inline int columns_of(std::FILE* out) {
     return known ? columns : 80;
 }
 
-/// Words in lines of at most so many columns, the last without its end; a longer word has a line of its own. A character of
-/// UTF-8 is a column.
+/// Words in lines of at most so many columns, the last without its end; a longer word has a line of its own.
+/// A character of UTF-8 is a column.
 inline std::string wrapped(const std::string& text, std::size_t columns) {
     std::string lines, word;
     std::size_t at = 0;

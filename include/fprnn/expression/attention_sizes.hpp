@@ -7,10 +7,12 @@
 
 namespace fprnn {
 
-/// What attention works with: H heads, K channels of a head of q and k, V of one of v, and room for `context` tokens.
+/// What attention works with: H heads, K channels of a head of q and k, V of one of v, and room for `context`
+/// tokens.
 ///
-/// The carry of a sequence is the number of its tokens so far, their keys and their values, each as
-/// [blocks of 64 tokens, H, channels of a head, tokens of the block], where the last block has as many tokens as the context leaves it.
+/// The carry of a sequence is the number of its tokens so far, their keys and their values, each as [blocks
+/// of 64 tokens, H, channels of a head, tokens of the block], where the last block has as many tokens as the
+/// context leaves it.
 struct attention_sizes {
     static constexpr index block = 64;
 
@@ -24,7 +26,8 @@ struct attention_sizes {
     /// Tokens of the whole blocks in which so many tokens stand.
     index tokens_of_blocks(index tokens) const { return std::min(context, (tokens + block - 1) / block * block); }
 
-    /// Errors: heads that do not divide q or v, channels that cannot be turned in pairs, a context that a carry in float cannot count.
+    /// Errors: heads that do not divide q or v, channels that cannot be turned in pairs, a context that a
+    /// carry in float cannot count.
     static void check(const dims& size, index q, index v, bool is_rotary) {
         const auto parted = [&](const char* name, index width) {
             require(width % size.heads == 0, "attention", [&] {

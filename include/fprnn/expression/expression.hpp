@@ -106,9 +106,9 @@ template <class Map>
 inline constexpr bool is_weight_normed<weight_normed_node<Map>> = true;
 }  // namespace detail
 
-/// The map linear<"W">(e) or affine<"W">(e) with normalised weights, W_r = g_r v_r / ‖v_r‖ for each of its rows: it starts as the map
-/// itself, v ("W") as that's W and g ("W.scale") at ‖v_r‖. A row v_r = 0 is 0 and stays so: it has no gradient. W is computed once a call
-/// for each tile of sequences.
+/// The map linear<"W">(e) or affine<"W">(e) with normalised weights, W_r = g_r v_r / ‖v_r‖ for each of its
+/// rows: it starts as the map itself, v ("W") as that's W and g ("W.scale") at ‖v_r‖. A row v_r = 0 is 0 and
+/// stays so: it has no gradient. W is computed once a call for each tile of sequences.
 template <expression E>
 constexpr auto weight_normed(E) {
     using map = typename detail::weight_normed_map<E>::type;
@@ -142,8 +142,9 @@ constexpr auto map_of_parts(E) {
 }
 }  // namespace detail
 
-/// W e with a block-diagonal W: as many parts of e as Parts says, such as heads or quotient_width<d_inner, fixed_width<4>>, have each a
-/// matrix of its own, "Name" [Parts, width of a part, e's width of a part]. Parts must divide both widths.
+/// W e with a block-diagonal W: as many parts of e as Parts says, such as heads or quotient_width<d_inner,
+/// fixed_width<4>>, have each a matrix of its own, "Name" [Parts, width of a part, e's width of a part].
+/// Parts must divide both widths.
 template <fixed_string Name, class Parts, class Width = d_inner, class WeightInit = start::fan_in<1>, expression E>
 constexpr auto linear_of_parts(E e) {
     return detail::map_of_parts<Name, Parts, Width, void, WeightInit>(e);
@@ -342,7 +343,8 @@ template <fixed_string Name, expression E>
 constexpr auto layer_norm(E) {
     return norm_node<layer_norm_function, Name, E>{};
 }
-/// Of each part as wide as Part, such as a head; Weights says how wide weight and bias are: a part, for all of them, or as wide as e.
+/// Of each part as wide as Part, such as a head; Weights says how wide weight and bias are: a part, for all
+/// of them, or as wide as e.
 template <fixed_string Name, class Part, class Weights = Part, expression E>
 constexpr auto layer_norm(E e) {
     return detail::norm_of_parts<layer_norm_function, Name, Part, Weights>(e);

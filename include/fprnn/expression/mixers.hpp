@@ -266,8 +266,9 @@ namespace make {
 template <class Maker>
 struct with_weight_norm;
 }
-/// Of a mixer, or of a function that makes one: all of its maps are weight-normalised. fp_mamba(weight_normed(householder<4>)). What its
-/// numbers are made of otherwise, as those of `orthogonal`, stays.
+/// Of a mixer, or of a function that makes one: all of its maps are weight-normalised.
+/// fp_mamba(weight_normed(householder<4>)). What its numbers are made of otherwise, as those of `orthogonal`,
+/// stays.
 template <class M, class... Maps>
 constexpr auto weight_normed(mixer_node<M, Maps...>) {
     return mixer_node<M, typename detail::weight_normed_map<Maps>::type...>{};

@@ -9,16 +9,17 @@
 #include <tuple>
 #include <type_traits>
 
-/// Expressions: empty types that are the equation of a layer. They compute nothing. Equal types are one node: one set of
-/// parameters, one evaluation. A node says
+/// Expressions: empty types that are the equation of a layer. They compute nothing. Equal types are one node:
+/// one set of parameters, one evaluation. A node says
 ///
 ///     width       its symbolic number of channels
 ///     depends     on what of the iteration it depends (see `dependence`)
 ///     operands    the nodes that must have been evaluated before it
 namespace fprnn {
 
-/// How a node of y = f(x, y^{ℓ−1}) depends on the previous iterate, and hence when it is evaluated. What stands outside of an iteration
-/// comes first: a fixed point that has been solved is an input of the iterations that read it.
+/// How a node of y = f(x, y^{ℓ−1}) depends on the previous iterate, and hence when it is evaluated. What
+/// stands outside of an iteration comes first: a fixed point that has been solved is an input of the
+/// iterations that read it.
 enum class dependence {
     input,    ///< on x alone: once per call, for all tokens, as one large product
     output,   ///< on fixed points: the same, after the last of them
@@ -46,7 +47,8 @@ inline constexpr dependence joined = dependence::input;
 template <class E, class... Rest>
 inline constexpr dependence joined<E, Rest...> = join(E::depends, joined<Rest...>);
 
-// ---- leaves ---------------------------------------------------------------------------------------------------------
+// ---- leaves
+// ---------------------------------------------------------------------------------------------------------
 
 /// x_t, the layer's input.
 struct input_node : node_tag {
@@ -147,7 +149,8 @@ struct token_node : node_tag {
 };
 }  // namespace detail
 
-// ---- structure ------------------------------------------------------------------------------------------------------
+// ---- structure
+// ------------------------------------------------------------------------------------------------------
 
 /// The operand one token earlier: x_{t−1}, y_{t−1}^{ℓ−1}; at the start of a sequence, what the carry holds.
 template <class E>
@@ -186,15 +189,16 @@ struct linear_node : detail::token_node<E> {
     static constexpr bool has_bias = !std::same_as<BiasInit, void>;
 };
 
-/// Each part of e times a matrix of its own, W block-diagonal, for as many parts as Parts says: "Name" [Parts, width of a part, e's width of a
-/// part] and "Name.bias" [width].
+/// Each part of e times a matrix of its own, W block-diagonal, for as many parts as Parts says: "Name"
+/// [Parts, width of a part, e's width of a part] and "Name.bias" [width].
 template <auto Name, class E, class Parts, class Width, class BiasInit, class WeightInit>
 struct linear_of_parts_node : detail::token_node<E> {
     using width = Width;
     using operands = type_list<E>;
     static constexpr dependence depends = E::depends;
 };
-/// The linear or affine map Map with W_r = g_r v_r/‖v_r‖ in row r: v is "Name" [width, e's width], g "Name.scale" [width], which starts at ‖v_r‖.
+/// The linear or affine map Map with W_r = g_r v_r/‖v_r‖ in row r: v is "Name" [width, e's width], g
+/// "Name.scale" [width], which starts at ‖v_r‖.
 template <class Map>
 struct weight_normed_node : node_tag {
     using width = typename Map::width;
@@ -213,7 +217,7 @@ struct elementwise_node : node_tag {
 template <int Numerator, int Denominator>
 struct constant_symbol {};
 
-/// h_t = λ_t ⊙ h_{t−1} + u_t                                                                          (eq. intro_rnn)
+/// h_t = λ_t ⊙ h_{t−1} + u_t                                                                  (eq. intro_rnn)
 template <class Lambda, class U>
 struct scan_node : detail::token_node<Lambda, U> {
     using width = typename U::width;
@@ -229,7 +233,8 @@ struct selective_scan_node : detail::token_node<Delta, B, C, U> {
     static constexpr dependence depends = joined<Delta, B, C, U>;
 };
 
-/// A recurrence of its inputs, y_t = read(S_t), S_t = step(S_{t−1}; x_t), as wide as Width; parameters, if there are any, "Name".
+/// A recurrence of its inputs, y_t = read(S_t), S_t = step(S_{t−1}; x_t), as wide as Width; parameters, if
+/// there are any, "Name".
 template <class M, auto Name, class Width, class... E>
 struct recurrence_node : detail::token_node<E...> {
     static_assert(
@@ -241,10 +246,12 @@ struct recurrence_node : detail::token_node<E...> {
     static constexpr dependence depends = joined<E...>;
 };
 
-/// What attention knows of the places of tokens: nothing, or that q and k are turned by angles proportional to them.
+/// What attention knows of the places of tokens: nothing, or that q and k are turned by angles proportional
+/// to them.
 enum class positions { none, rotary };
 
-/// y_{t,h} = Σ_{s≤t} softmax_s(q_{t,h}ᵀk_{s,h} / √K) v_{s,h} for each head h of K channels of q and k; as wide as v.
+/// y_{t,h} = Σ_{s≤t} softmax_s(q_{t,h}ᵀk_{s,h} / √K) v_{s,h} for each head h of K channels of q and k; as
+/// wide as v.
 template <positions P, class Q, class K, class V>
 struct attention_node : detail::token_node<Q, K, V> {
     using width = typename V::width;
@@ -252,7 +259,8 @@ struct attention_node : detail::token_node<Q, K, V> {
     static constexpr dependence depends = joined<Q, K, V>;
 };
 
-/// Layer norm or RMS norm over the channels, or over those of each part as wide as Part: "Name.weight", "Name.bias", as wide as Weights.
+/// Layer norm or RMS norm over the channels, or over those of each part as wide as Part: "Name.weight",
+/// "Name.bias", as wide as Weights.
 template <class Function, auto Name, class E, class Part = void, class Weights = Part>
 struct norm_node : node_tag {
     using width = typename E::width;
@@ -282,7 +290,8 @@ struct sum_parts_node : detail::token_node<E> {
     static constexpr dependence depends = E::depends;
 };
 
-// ---- mixers ---------------------------------------------------------------------------------------------------------
+// ---- mixers
+// ---------------------------------------------------------------------------------------------------------
 
 /// A mixer whose raw numbers are the given maps.
 template <class M, class... Maps>
@@ -317,9 +326,11 @@ struct mix_node : node_tag {
     static constexpr dependence depends = joined<prepared_node<Q>, V, W>;
 };
 
-// ---- the fixed point ------------------------------------------------------------------------------------------------
+// ---- the fixed point
+// ------------------------------------------------------------------------------------------------
 
-/// y* = F(x, y*), a node outside the iteration. Each `prev` in F that is in no fixed point in F is its iterate.
+/// y* = F(x, y*), a node outside the iteration. Each `prev` in F that is in no fixed point in F is its
+/// iterate.
 template <class F>
 struct fixed_point_node : node_tag {
     using width = typename F::width;

@@ -50,8 +50,9 @@ struct width_of_step<Steps, times_width<Steps, Width>> {
 };
 }  // namespace detail
 
-/// The gated delta rule, n = Steps steps a token: see gated_delta_recurrence. α as wide as there are heads, q heads · K, v n · heads · V
-/// (times_width<n, …>), k n · heads · K, β n · heads; the value is as wide as v is for one step.
+/// The gated delta rule, n = Steps steps a token: see gated_delta_recurrence. α as wide as there are heads, q
+/// heads · K, v n · heads · V (times_width<n, …>), k n · heads · K, β n · heads; the value is as wide as v is
+/// for one step.
 template <index Steps = 1, expression Alpha, expression K, expression V, expression Beta, expression Q>
 constexpr auto gated_delta(Alpha, K, V, Beta, Q) {
     using width = typename detail::width_of_step<Steps, typename V::width>::type;
@@ -65,8 +66,8 @@ constexpr auto gated_delta(Alpha, K, V, Beta, Q) {
         return recurrence_node<gated_delta_recurrence, fixed_string(""), width, Alpha, K, V, Beta, Q>{};
 }
 
-/// The scan of Mamba-2, one decay for a head: see head_scan_recurrence. a as wide as there are heads, b and c groups · N, u heads · P; the value
-/// is as wide as u.
+/// The scan of Mamba-2, one decay for a head: see head_scan_recurrence. a as wide as there are heads, b and c
+/// groups · N, u heads · P; the value is as wide as u.
 template <int Groups = 1, expression A, expression B, expression U, expression C>
 constexpr auto head_scan(A, B, U, C) {
     static_assert(Groups >= 1, "head_scan<groups>: there must be at least 1 group");
@@ -78,7 +79,8 @@ constexpr auto head_scan(A, B, U, C) {
         return recurrence_node<head_scan_recurrence<Groups>, fixed_string(""), typename U::width, A, B, U, C>{};
 }
 
-/// xLSTM's matrix cell: see mlstm_recurrence. Raw i and f as wide as there are heads, k and q heads · K, v heads · V; the value is as wide as v.
+/// xLSTM's matrix cell: see mlstm_recurrence. Raw i and f as wide as there are heads, k and q heads · K, v
+/// heads · V; the value is as wide as v.
 template <expression In, expression F, expression K, expression V, expression Q>
 constexpr auto mlstm(In, F, K, V, Q) {
     constexpr bool fits =
@@ -104,8 +106,8 @@ constexpr auto slstm(In, F, Z, O) {
         return previous_node{};  // an expression, so that this stays the only error
 }
 
-/// The short causal convolution, y_t = bias + Σ_{j<K} w_j ⊙ e_{t−K+1+j}, of each channel: see convolution_recurrence. "Name" [K, e's width],
-/// "Name.bias" [e's width]; the carry is e of K − 1 tokens.
+/// The short causal convolution, y_t = bias + Σ_{j<K} w_j ⊙ e_{t−K+1+j}, of each channel: see
+/// convolution_recurrence. "Name" [K, e's width], "Name.bias" [e's width]; the carry is e of K − 1 tokens.
 template <fixed_string Name, int K = 4, expression E>
 constexpr auto convolution(E e) {
     static_assert(K >= 1, "convolution<\"name\", K>(e): K, the number of tokens that it sees, must be at least 1");
@@ -120,9 +122,10 @@ constexpr auto convolution(E, const More&...) {
     return previous_node{};  // an expression, so that this stays the only error
 }
 
-/// Causal softmax attention outside of a fixed point, see attention_node: of `heads` heads, into which q, k and v are parted. The carry holds
-/// keys and values of `context` tokens (attention_sizes). With positions::rotary the channels c and c + K/2 of q_t and k_t are turned by
-/// t · 10000^(−2c/K) (Su et al. 2021), t counted from the first call on.
+/// Causal softmax attention outside of a fixed point, see attention_node: of `heads` heads, into which q, k
+/// and v are parted. The carry holds keys and values of `context` tokens (attention_sizes). With
+/// positions::rotary the channels c and c + K/2 of q_t and k_t are turned by t · 10000^(−2c/K) (Su et al.
+/// 2021), t counted from the first call on.
 template <positions P = positions::none, expression Q, expression K, expression V>
 constexpr auto attention(Q, K, V v) {
     constexpr bool is_outside = joined<Q, K, V> <= dependence::output,
@@ -138,8 +141,9 @@ constexpr auto attention(Q, K, V v) {
         return attention_node<P, Q, K, V>{};
 }
 
-/// Each number of e for every channel of a part: a head's α for the head's channels, repeat<d_head>(alpha), of width
-/// product_width<heads, d_head>; repeat<quotient_width<d_inner, heads>>(alpha) is as wide as d_inner.
+/// Each number of e for every channel of a part: a head's α for the head's channels, repeat<d_head>(alpha),
+/// of width product_width<heads, d_head>; repeat<quotient_width<d_inner, heads>>(alpha) is as wide as
+/// d_inner.
 template <class Times, expression E>
 constexpr auto repeat(E) {
     return repeat_node<E, Times>{};
@@ -158,7 +162,8 @@ struct number_of_parts<quotient_width<Whole, Parts>, Whole> {
     using type = Parts;
 };
 }  // namespace detail
-/// The sum over the channels of each part as wide as Part, the adjoint of `repeat`: e must have width product_width<…, Part>.
+/// The sum over the channels of each part as wide as Part, the adjoint of `repeat`: e must have width
+/// product_width<…, Part>.
 template <class Part, expression E>
 constexpr auto sum_parts(E e) {
     using width = typename detail::number_of_parts<Part, typename E::width>::type;

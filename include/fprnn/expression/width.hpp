@@ -76,7 +76,8 @@ template <class A, class B>
 struct product_width {
     static index of(const dims& d) { return checked_product(A::of(d), B::of(d), "width"); }
 };
-/// A part of another width, such as a head's channels of d_inner: quotient_width<d_inner, heads>. Errors: it does not divide.
+/// A part of another width, such as a head's channels of d_inner: quotient_width<d_inner, heads>. Errors: it
+/// does not divide.
 template <class Whole, class Parts>
 struct quotient_width {
     static index of(const dims& d) {

@@ -13,46 +13,49 @@
 
 namespace fprnn {
 
-/// The vjp of f at the fixed point, nothing through ∂f/∂y: the paper's practice, k = 0       (sec. optimizing-fp-rnns).
+/// The vjp of f at the fixed point, nothing through ∂f/∂y: the paper's practice, k = 0
+///                                                                                 (sec. optimizing-fp-rnns).
 /// The same for every schedule.
 struct one_step {};
 
-/// The exact gradient, J_x^* = (I − J_h^*)^{-1} J_x(h^*) (eq. hyper-grad), chunk by chunk in reverse time:
-/// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄. For one-token chunks directly where the mixer is compact
-/// (fixed_point/token_adjoint.hpp), else by GMRES, until ‖residual‖₂ < tolerance · ‖right-hand side‖₂; for longer ones by
-/// repeating the equation, until ‖Δw‖_∞ < tolerance · (‖w‖_∞ + ε). ell_max bounds the applications of J_hᵀ for a chunk; GMRES takes
-/// at least 2.
+/// The exact gradient, J_x^* = (I − J_h^*)^{-1} J_x(h^*) (eq. hyper-grad), chunk by chunk in reverse time: w
+/// = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄. For one-token chunks directly where the mixer is compact
+/// (fixed_point/token_adjoint.hpp), else by GMRES, until ‖residual‖₂ < tolerance · ‖right-hand side‖₂; for
+/// longer ones by repeating the equation, until ‖Δw‖_∞ < tolerance · (‖w‖_∞ + ε). ell_max bounds the
+/// applications of J_hᵀ for a chunk; GMRES takes at least 2.
 struct implicit {
     double tolerance = 1e-5;
     int ell_max = 200;
 };
 
-/// Back through every iteration: what tests measure the others against. Costs ℓ* evaluations and keeps ℓ* iterates of one
-/// chunk at a time.
+/// Back through every iteration: what tests measure the others against. Costs ℓ* evaluations and keeps ℓ*
+/// iterates of one chunk at a time.
 struct unrolled {};
 
-/// Back through the last k iterations of a chunk and the evaluation at y*: k applications of (∂f/∂y)ᵀ, each at
-/// its own iterate                                                                     (sec. optimizing-fp-rnns).
+/// Back through the last k iterations of a chunk and the evaluation at y*: k applications of (∂f/∂y)ᵀ, each
+/// at its own iterate                                                              (sec. optimizing-fp-rnns).
 /// The evaluation that is reached last takes y as a constant, also the y that the chunk before handed on.
-/// truncated{0} is `one_step`, and from k = ℓ* on it is `unrolled`, both to the bit; in between, gradients depend
-/// on the schedule. Repeats a chunk's iterations and keeps min(k + 1, ℓ*) iterates of one chunk at a time.
+/// truncated{0} is `one_step`, and from k = ℓ* on it is `unrolled`, both to the bit; in between, gradients
+/// depend on the schedule. Repeats a chunk's iterations and keeps min(k + 1, ℓ*) iterates of one chunk at a
+/// time.
 struct truncated {
     int k = 1;
 };
 
 /// The first k terms of (I − J_hᵀ)^{-1} = Σ_j (J_hᵀ)^j: k − 1 applications of J_hᵀ at y*, which keep w alone
 ///                                                                         (app. optimizing-fixed-point-rnns).
-/// neumann{1} is `one_step` to the bit; neumann{k + 1} is truncated{k} where the last k + 1 iterates are y*. Tends
-/// to `implicit` with k where J_h contracts, and grows with k elsewhere.
+/// neumann{1} is `one_step` to the bit; neumann{k + 1} is truncated{k} where the last k + 1 iterates are y*.
+/// Tends to `implicit` with k where J_h contracts, and grows with k elsewhere.
 struct neumann {
     int k = 2;
 };
 
-/// What an adjoint of one's own does with one chunk: w of all its sequences, which begins as δ, the cotangent of y*, and from which
-/// parameters, inputs and the chunk before then receive.
+/// What an adjoint of one's own does with one chunk: w of all its sequences, which begins as δ, the cotangent
+/// of y*, and from which parameters, inputs and the chunk before then receive.
 class adjoint_chunk {
 public:
-    /// w ← part · (δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄) + (1 − part) · w. Returns the largest change, ‖Δw‖_∞ / (‖w‖_∞ + 1e-8) of a token.
+    /// w ← part · (δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄) + (1 − part) · w. Returns the largest change, ‖Δw‖_∞ /
+    /// (‖w‖_∞ + 1e-8) of a token.
     virtual double apply(double part = 1) = 0;
     adjoint_chunk() = default;
     adjoint_chunk(const adjoint_chunk&) = delete;

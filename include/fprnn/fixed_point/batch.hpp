@@ -65,7 +65,8 @@ int threads_of_a_tile(const Backend& backend, index tiles) {
     return has_tiles<Backend> && tiles == 1 ? static_cast<int>(backend.threads()) : 1;
 }
 
-/// Tiles of a batch are summed in so many groups, each by one thread, so that any number of threads adds in one order.
+/// Tiles of a batch are summed in so many groups, each by one thread, so that any number of threads adds in
+/// one order.
 inline constexpr index gradient_groups = 8;
 
 /// The residual at place `share` of the batch's, linear between two.
@@ -84,7 +85,8 @@ bool are_side_by_side(const plan<T, Backend>& what, const solving& how) {
     return has_tiles<Backend> && how.stop.is_of_a_batch() && what.has_fixed_point();
 }
 
-/// Tiles that are iterated side by side until a share of the batch has converged: one evaluation of all of them after the other.
+/// Tiles that are iterated side by side until a share of the batch has converged: one evaluation of all of
+/// them after the other.
 template <class T, class Backend>
 class side_by_side {
 public:
@@ -165,8 +167,9 @@ private:
     const solving& how_;
 };
 
-/// y* of x [B,T,d_in], neither B nor T zero: result.value [B,T,width], how it was found, and result.carry [B,carry_width], which enters as
-/// the carry in. Of `keep`, when it is given, layout, parameters and lengths are there.
+/// y* of x [B,T,d_in], neither B nor T zero: result.value [B,T,width], how it was found, and result.carry
+/// [B,carry_width], which enters as the carry in. Of `keep`, when it is given, layout, parameters and lengths
+/// are there.
 template <class T, class Backend, class X, class Result>
 void batch_forward(const plan<T, Backend>& what, const solving& how, const dims& size, const T* parameters,
                    view<const X> x, std::span<const index> lengths, Backend& backend, record<T, Backend>* keep,
@@ -231,8 +234,8 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
     });
 }
 
-/// Its adjoint: adds to x_bar [B,T,d_in], to the cotangent of the carry in and to `gradient`, laid out as the parameters, what y_bar
-/// [B,T,width] and the cotangent of the carry out send back.
+/// Its adjoint: adds to x_bar [B,T,d_in], to the cotangent of the carry in and to `gradient`, laid out as the
+/// parameters, what y_bar [B,T,width] and the cotangent of the carry out send back.
 template <class T, class Backend, class X>
 void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, Backend>& kept, view<const X> x,
                     view<const X> y_bar, view<X> x_bar, const carry_bars<T>& carries, T* gradient, Backend& backend) {

@@ -7,7 +7,8 @@
 /// Between a batch and the rows of a tile.
 namespace fprnn::engine {
 
-/// Between the sequences [B,T,D] of a batch, of which the tile's first one begins at `batch`, and the tile's rows.
+/// Between the sequences [B,T,D] of a batch, of which the tile's first one begins at `batch`, and the tile's
+/// rows.
 template <class T>
 struct tile_rows {
     index tokens, tile, channels;
@@ -16,9 +17,9 @@ struct tile_rows {
     /// Row t·tile + s.
     FPRNN_BOTH T* operator[](index row) const { return batch + (row % tile * tokens + row / tile) * channels; }
 };
-/// What rows of a tile hold that belong to no sequence, or lie behind the end of one: zero, as cotangents, or a token that there is, as
-/// inputs. What is finite for the tokens is finite there, too, and sends nothing where its cotangent is zero; for x = 0, which a tile without any token
-/// holds, it need not be.
+/// What rows of a tile hold that belong to no sequence, or lie behind the end of one: zero, as cotangents, or
+/// a token that there is, as inputs. What is finite for the tokens is finite there, too, and sends nothing
+/// where its cotangent is zero; for x = 0, which a tile without any token holds, it need not be.
 enum class without_token { zero, repeats };
 
 }  // namespace fprnn::engine

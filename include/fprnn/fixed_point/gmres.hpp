@@ -7,8 +7,9 @@
 #include <limits>
 #include <new>
 
-/// GMRES for the adjoint equation of one token, w = δ + c + J_hᵀ w, whose map w ↦ c + J_hᵀ w is all that is known: the solver asks for one vector after
-/// another. J_h has at most the rank of I − Q, so that rank + 1 applications give the solution to rounding, contraction or not.
+/// GMRES for the adjoint equation of one token, w = δ + c + J_hᵀ w, whose map w ↦ c + J_hᵀ w is all that is
+/// known: the solver asks for one vector after another. J_h has at most the rank of I − Q, so that rank + 1
+/// applications give the solution to rounding, contraction or not.
 ///                                                         (eq. ift, docs/decisions/0005-picard-forward-gmres-adjoint.md)
 namespace fprnn::engine {
 
@@ -71,7 +72,8 @@ FPRNN_BOTH constexpr index gmres_size(index D) {
     return engine::gmres_numbers<T> + (engine::krylov_space + 2) * D;
 }
 
-/// One equation of D numbers. In `asked` is the vector that the next application is of; `own` has gmres_size(D) numbers.
+/// One equation of D numbers. In `asked` is the vector that the next application is of; `own` has
+/// gmres_size(D) numbers.
 template <class Team, class T>
 struct gmres {
     index D;

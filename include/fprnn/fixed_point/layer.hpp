@@ -58,7 +58,8 @@ public:
         return {plan_of<Root, T, Backend, Adjoint>, *this};
     }
 
-    /// The parameters that the expression declares, in order. Errors: a width below 1, sizes that a node refuses.
+    /// The parameters that the expression declares, in order. Errors: a width below 1, sizes that a node
+    /// refuses.
     static std::vector<parameter_spec> declare(const dims& size) {
         size.validate();
         return graph::declare(nodes, size);
@@ -94,7 +95,8 @@ public:
     operator()(const layer_parameters<T>& theta, const tensor<T>& x, Backend backend) const {
         return (*this)(theta, x.view(), {}, std::move(backend));
     }
-    /// The same of sequences of unequal lengths, of which the caller says how many tokens each has. Errors: not B numbers of [0,T].
+    /// The same of sequences of unequal lengths, of which the caller says how many tokens each has. Errors:
+    /// not B numbers of [0,T].
     template <class T, host_array X, host_array Carry = tensor<T>, backend_for<T> Backend = default_backend>
         requires(std::is_same_v<element<X>, T>&& std::is_same_v<element<Carry>, T>&& host_memory_backend<Backend, T>)
     solution<T>
@@ -123,7 +125,8 @@ public:
         return {};
     }
 
-    /// Of a backend that has calls of its own (Backend::layer_calls): what they take and return is said there.
+    /// Of a backend that has calls of its own (Backend::layer_calls): what they take and return is said
+    /// there.
     template <class Parameters, class Array, class Backend>
         requires(requires(const layer& l, const Parameters& theta, const Array& x, Backend& backend) {
             Backend::layer_calls::call(l, theta, x, detail::no_carry(), backend);
@@ -145,11 +148,13 @@ public:
         return Backend::layer_calls::call(*this, theta, x, n, carry, backend);
     }
 
-    /// What the backward pass reads: one record, whatever the number of iterations. A record can be used again.
+    /// What the backward pass reads: one record, whatever the number of iterations. A record can be used
+    /// again.
     template <class T, class Backend = default_backend>
     using record = engine::record<T, Backend>;
 
-    /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an adjoint out of range.
+    /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an
+    /// adjoint out of range.
     template <class T, backend_for<T> Backend, class X = T>
     solution_on<T, Backend, X> run(const dims& size, const T* parameters, same<view<const X>> x,
                                    same<view<const T>> carry, Backend& backend, same<record<T, Backend>>* keep,
@@ -167,16 +172,18 @@ public:
         on<T, Backend, X, false>().run(size, parameters, x, carry, backend, keep, result, n);
     }
 
-    /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width] sends back; with `carries`, also what
-    /// the cotangent of the carry out sends, and to that of the carry in. Errors: cotangents that are not [B, carry_width].
+    /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width]
+    /// sends back; with `carries`, also what the cotangent of the carry out sends, and to that of the carry
+    /// in. Errors: cotangents that are not [B, carry_width].
     template <class T, backend_for<T> Backend, class X = T>
     void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
               T* gradient, Backend& backend, const engine::carry_bars<same<T>>& carries = {}) const {
         on<T, Backend, X>().back(kept, x, y_bar, x_bar, gradient, backend, carries);
     }
 
-    /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with `prefix`; x: [B,T,d_in].
-    /// `how`, when given, receives the convergence of the solve, in the memory that it has; the value stays on the tape.
+    /// The layer as one record of a tape. Its parameters are those of the tape whose names begin with
+    /// `prefix`; x: [B,T,d_in]. `how`, when given, receives the convergence of the solve, in the memory that
+    /// it has; the value stays on the tape.
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x,
                         same<solution_on<T, Backend, X>>* how = nullptr) const {
@@ -189,9 +196,10 @@ public:
         return on<T, Backend, X>().record_on(t, size, prefix, x, n, how);
     }
 
-    /// The same from a carry in [B, carry_width], a variable of the tape: gradients go back through it, so that a sequence may be recorded
-    /// window by window, as far back as its records are kept (truncated back-propagation through time). The first carry is a leaf of zeros, or
-    /// of what an earlier tape's `carry` was.
+    /// The same from a carry in [B, carry_width], a variable of the tape: gradients go back through it, so
+    /// that a sequence may be recorded window by window, as far back as its records are kept (truncated
+    /// back-propagation through time). The first carry is a leaf of zeros, or of what an earlier tape's
+    /// `carry` was.
     template <class T, backend_for<T> Backend>
     value_and_carry operator()(tape<T, Backend, T>& t, const dims& size, const std::string& prefix, variable x,
                                variable carry, same<solution_on<T, Backend>>* how = nullptr) const {
@@ -219,8 +227,8 @@ private:
     static constexpr std::span<const index> all_tokens{};
 };
 
-/// y* = f(x, y*) as a node: gates, read-outs and other fixed points may read it. Fixed points in f are solved before this one; `prev` in
-/// one of them is its own iterate, so that no iteration is in another.
+/// y* = f(x, y*) as a node: gates, read-outs and other fixed points may read it. Fixed points in f are solved
+/// before this one; `prev` in one of them is its own iterate, so that no iteration is in another.
 template <expression E>
 constexpr auto fixed_point(E) {
     static_assert(
@@ -243,8 +251,8 @@ auto fixed_point(E f, const method& how) {
     return layer(fixed_point(f), how);
 }
 
-/// A layer's parameters, initialised by their declarations and the seed; argument_error when a width is not positive, a
-/// node refuses the sizes or two nodes share a name.
+/// A layer's parameters, initialised by their declarations and the seed; argument_error when a width is not
+/// positive, a node refuses the sizes or two nodes share a name.
 template <class T = float, class Root>
 layer_parameters<T> init(const layer<Root>&, const dims& size, seed s = {}) {
     layer_parameters<T> theta;
@@ -253,8 +261,8 @@ layer_parameters<T> init(const layer<Root>&, const dims& size, seed s = {}) {
     return theta;
 }
 
-/// What a layer computes and how often, node by node, and whether its tokens are solved in R numbers, or why not: text for a reader,
-/// a line a node.
+/// What a layer computes and how often, node by node, and whether its tokens are solved in R numbers, or why
+/// not: text for a reader, a line a node.
 template <class Root>
 std::string explain(const layer<Root>&) {
     return graph::explain(graph::view_of<Root>);

@@ -15,7 +15,8 @@ namespace fprnn {
 
 namespace graph {
 
-/// Appends the parameters of a graph to a tree, as "prefix…". Errors: a name that is taken, sizes that a node refuses.
+/// Appends the parameters of a graph to a tree, as "prefix…". Errors: a name that is taken, sizes that a node
+/// refuses.
 template <class T>
 void add_parameters(const view& g, parameter_tree<T>& theta, const dims& size, const std::string& prefix, seed s) {
     size.validate();
@@ -51,7 +52,8 @@ struct value_and_carry {
 
 namespace engine {
 
-/// Errors: a carry [B, carry_width], null where it is zero, from which a node cannot go on by the tokens of a batch, T of them or n.
+/// Errors: a carry [B, carry_width], null where it is zero, from which a node cannot go on by the tokens of a
+/// batch, T of them or n.
 template <class Number>
 void require_room(const graph::view& g, const dims& size, view<const Number> carry, index B, index T, lengths n) {
     index at = 0;
@@ -65,7 +67,8 @@ void require_room(const graph::view& g, const dims& size, view<const Number> car
     }
 }
 
-/// A layer with numbers T on a backend, sequences stored as X: what layer<Root>::on<T, Backend, X>() makes. It refers to both of its members.
+/// A layer with numbers T on a backend, sequences stored as X: what layer<Root>::on<T, Backend, X>() makes.
+/// It refers to both of its members.
 template <class T, class Backend, class X = T>
 struct layer_on {
     using solution = fprnn::solution<T, typename Backend::template array<X>, typename Backend::template array<T>>;
@@ -80,8 +83,8 @@ struct layer_on {
     /// See layer::back.
     void back(record& kept, view<const X> x, view<const X> y_bar, view<X> x_bar, T* gradient, Backend& backend,
               const carry_bars<T>& carries) const;
-    /// As one record of a tape, whose parameters are those that begin with `prefix`; `observed`, where it is not null, receives the
-    /// convergence of the solve, in the memory that it has.
+    /// As one record of a tape, whose parameters are those that begin with `prefix`; `observed`, where it is
+    /// not null, receives the convergence of the solve, in the memory that it has.
     variable record_on(tape<T, Backend, X>& t, const dims& size, const std::string& prefix, variable x, lengths n,
                        solution* observed) const;
     /// The same from a carry on, which has a gradient, too.

@@ -11,16 +11,17 @@
 
 namespace fprnn {
 
-/// How many tokens the sequences of a batch x [B,T,d_in] have: B numbers of [0,T], or none where each has T. The numbers are the caller's
-/// and must last for the call.
+/// How many tokens the sequences of a batch x [B,T,d_in] have: B numbers of [0,T], or none where each has T.
+/// The numbers are the caller's and must last for the call.
 ///
 ///     const std::vector<index> n{5, 7, 0};
 ///     auto sol = layer(theta, x, n);                 // x [3,7,d_in]
 ///
-/// What stands in x behind a sequence's end does not matter, NaN included: value, carry, convergence and gradients are those of the
-/// sequence alone, to the bit unless a share of the batch is what ends iterations, or its last chunk of C > 1 has one token: a call for that
-/// sequence alone solves such a chunk as one-token chunks are solved, to the same tolerance. The value is zero behind the end. The carry
-/// out is the state at the sequence's own end.
+/// What stands in x behind a sequence's end does not matter, NaN included: value, carry, convergence and
+/// gradients are those of the sequence alone, to the bit unless a share of the batch is what ends iterations,
+/// or its last chunk of C > 1 has one token: a call for that sequence alone solves such a chunk as one-token
+/// chunks are solved, to the same tolerance. The value is zero behind the end. The carry out is the state at
+/// the sequence's own end.
 class lengths {
 public:
     lengths(std::span<const index> n) : of_(n) {}
@@ -66,7 +67,8 @@ public:
             tokens_.push_back(std::max<index>(1, *std::max_element(first, first + tile)));
         }
         if (alike) std::fill(tokens_.begin(), tokens_.end(), *std::max_element(tokens_.begin(), tokens_.end()));
-        // Chunks of one token are solved in another way. A neighbour's length shall not make one of what is none in T tokens.
+        // Chunks of one token are solved in another way. A neighbour's length shall not make one of what is
+        // none in T tokens.
         for (index& n : tokens_)
             if (chunk > 1 && n % chunk == 1 && n < tokens) ++n;
     }

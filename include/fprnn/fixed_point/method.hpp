@@ -11,7 +11,8 @@
 
 namespace fprnn {
 
-/// How a fixed point is found and differentiated: four values, each of which may be one of the library's or of one's own.
+/// How a fixed point is found and differentiated: four values, each of which may be one of the library's or
+/// of one's own.
 ///
 ///     fixed_point(f, {.schedule = chunked{.length = 1},
 ///                     .solver = damped{.start = 1, .decay = 0.9, .patience = 15},
@@ -35,9 +36,9 @@ struct method {
     }
 };
 
-/// The published loop: damped, with patience, until the `of`-quantile of the batch's best residuals is below the tolerance or ell_max is reached;
-/// all sequences are iterated until then. Figures about ℓ* and ℓ_max can be compared with it. The authors count one evaluation more, that of
-/// the gradient.
+/// The published loop: damped, with patience, until the `of`-quantile of the batch's best residuals is below
+/// the tolerance or ell_max is reached; all sequences are iterated until then. Figures about ℓ* and ℓ_max can
+/// be compared with it. The authors count one evaluation more, that of the gradient.
 struct authors {
     double of = 0.75;  ///< of FP-Mamba in training; 0.9 of FP-Mamba2 and FP-RNN; 1 in evaluation
     double tolerance = 0.1;

@@ -24,18 +24,21 @@ void each_running(frame<T, Backend>& f, index sequences, const watches<T>& of, c
     }
 }
 
-/// One-token chunks that are solved in R numbers: the first `sequences` of the tile's rows from `row` on, in `scratch`. What is done
-/// for all of them at once is done for as many as a whole tile has: loops over registers end in the same places for any number of sequences.
+/// One-token chunks that are solved in R numbers: the first `sequences` of the tile's rows from `row` on, in
+/// `scratch`. What is done for all of them at once is done for as many as a whole tile has: loops over
+/// registers end in the same places for any number of sequences.
 template <class T, class Backend>
 struct token_reduction {
     using frame = fprnn::frame<T, Backend>;
 
     /// Numbers of scratch.
     virtual index scratch(const frame&) const = 0;
-    /// y = y^ℓ, Picard's iterates. The watches go on from ℓ, or from the beginning where it did not settle in ell_max iterations.
+    /// y = y^ℓ, Picard's iterates. The watches go on from ℓ, or from the beginning where it did not settle in
+    /// ell_max iterations.
     virtual void iterate(frame&, index row, index sequences, T* scratch, double tolerance, int ell_max,
                          const watches<T>& of) const = 0;
-    /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ at the point that the rows hold. The watches end where it has been found.
+    /// w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ at the point that the rows hold. The watches end where it has
+    /// been found.
     virtual void solve_adjoint(frame&, index /*row*/, index /*sequences*/, T* /*scratch*/, double /*tolerance*/,
                                const T* /*delta*/, T* /*w*/, const watches<T>& /*of*/) const {}
 
@@ -80,8 +83,8 @@ struct chunk_of_a_token {
             return f.tile;
     }
 
-    /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g ⊙ Q v, where
-    /// write_Qv(v, m) is to set m = Q v.
+    /// Finds p and g of p + g ⊙ m, which stands between mixer and norm, by trying m = 0 and m = 1; a = p + g
+    /// ⊙ Q v, where write_Qv(v, m) is to set m = Q v.
     template <class WriteQv>
     void open(const WriteQv& write_Qv) const {
         find_p_and_g();
@@ -133,7 +136,8 @@ void chunk_of_a_token<T, Backend>::back_inner(T value, T* m_bar) const {
     f.on.copy(f.tile * D, f.bar_at(found.mix, row), m_bar);
 }
 
-/// Of y = norm(p + g ⊙ (Q v + (I − Q) prev)): `Norm` is kernel::no_norm where there is none. Without the adjoint.
+/// Of y = norm(p + g ⊙ (Q v + (I − Q) prev)): `Norm` is kernel::no_norm where there is none. Without the
+/// adjoint.
 template <class Mixer, class Norm, class T, class Backend>
 struct reduced_tokens : token_reduction<T, Backend> {
     using typename token_reduction<T, Backend>::frame;
@@ -215,7 +219,8 @@ struct mixer_of_mix<mix_node<Q, V, W>> {
     using type = typename Q::mixer_type;
 };
 
-/// How the one-token chunks of fixed point K of an expression are solved in R numbers; null where they are not.
+/// How the one-token chunks of fixed point K of an expression are solved in R numbers; null where they are
+/// not.
 template <class Root, class T, class Backend, bool Adjoint, std::size_t K>
 constexpr const token_reduction<T, Backend>* reduction_of() {
     constexpr graph::reduction found = graph::reduce(graph::view_of<Root>, K);

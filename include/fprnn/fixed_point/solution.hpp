@@ -10,8 +10,8 @@
 
 namespace fprnn {
 
-/// How a sequence's iteration ended; a sequence of several chunks has the worst of theirs, and one that diverged stays
-/// `diverged` when later chunks overflow. Not converging is data.
+/// How a sequence's iteration ended; a sequence of several chunks has the worst of theirs, and one that
+/// diverged stays `diverged` when later chunks overflow. Not converging is data.
 enum class status {
     converged,       ///< the residual fell below the tolerance in every chunk
     max_iterations,  ///< ℓ_max was reached while steps still shrank
@@ -30,16 +30,18 @@ inline const char* to_string(status s) {
     return "";
 }
 
-/// What the iteration did with each sequence. Of an expression with several fixed points the numbers are those of all their chunks
-/// together: the worst status, `diverged` where one of them diverged, the largest ℓ, the sum of all, the largest residual; but the tokens
-/// that converged are those of the fixed point with the fewest.
+/// What the iteration did with each sequence. Of an expression with several fixed points the numbers are
+/// those of all their chunks together: the worst status, `diverged` where one of them diverged, the largest
+/// ℓ, the sum of all, the largest residual; but the tokens that converged are those of the fixed point with
+/// the fewest.
 struct convergence {
     std::vector<fprnn::status> status;
     std::vector<int> iterations;          ///< ℓ, the largest over the sequence's chunks
     std::vector<index> total_iterations;  ///< summed over the chunks
     std::vector<double> residual;         ///< at the last evaluation, the largest over the chunks
     std::vector<index> tokens_converged;  ///< tokens whose chunk converged
-    /// Each fixed point's own, in the order in which they are solved; empty where the expression has one or none.
+    /// Each fixed point's own, in the order in which they are solved; empty where the expression has one or
+    /// none.
     std::vector<convergence> fixed_points;
 
     explicit convergence(index sequences = 0) { begin(sequences); }
@@ -55,7 +57,8 @@ struct convergence {
         fixed_points.resize(of_fixed_points > 1 ? of_fixed_points : 0);
         for (convergence& one : fixed_points) one.begin(sequences);
     }
-    /// The numbers of all fixed points together from each one's own, for some of the sequences. Nothing where there are not several.
+    /// The numbers of all fixed points together from each one's own, for some of the sequences. Nothing where
+    /// there are not several.
     void join_fixed_points(index first, index sequences) {
         for (auto b = static_cast<std::size_t>(first); b < static_cast<std::size_t>(first + sequences); ++b)
             for (const convergence& one : fixed_points) {

@@ -42,8 +42,8 @@ void open(frame<T, Backend>& f, index row, index n) {
     for (const graph::slot s : f.stage().iterated) f.plan.operations[s]->open(f, s, row, n);
 }
 
-/// y^ℓ = f(x, y^{ℓ−1}) for one chunk, from the rows of `prev` to the rows of f. What depends on y_{t−1} alone does not
-/// change while a one-token chunk is iterated.
+/// y^ℓ = f(x, y^{ℓ−1}) for one chunk, from the rows of `prev` to the rows of f. What depends on y_{t−1} alone
+/// does not change while a one-token chunk is iterated.
 template <class T, class Backend>
 void step(frame<T, Backend>& f, index row, index n, bool first) {
     if (first || n > f.tile) {
@@ -88,7 +88,8 @@ void report(frame<T, Backend>& f, index sequences, const watches<T>& of, T* coun
     f.each_row(sequences, body::report<T>{f.span, of, counts});
 }
 
-/// Whether tokens are measured one by one: without tiles each of them has a team, and threads that share a tile share them.
+/// Whether tokens are measured one by one: without tiles each of them has a team, and threads that share a
+/// tile share them.
 template <class T, class Backend>
 bool measures_tokens(const frame<T, Backend>& f) {
     return !has_tiles<Backend> || f.threads > 1;
@@ -117,7 +118,8 @@ void advance(frame<T, Backend>& f, index sequences, index n, const T* to, T* fro
     f.each_row(sequences, all);
 }
 
-/// What steps and ends of one's own need: each sequence's f(y), y and the solver's memory, one behind the other.
+/// What steps and ends of one's own need: each sequence's f(y), y and the solver's memory, one behind the
+/// other.
 template <class T>
 struct own_rules {
     T* memory = nullptr;  ///< [tile, per_sequence]
@@ -126,8 +128,8 @@ struct own_rules {
     static index numbers_of_a_sequence(const solver& s, index n) { return 2 * n + s.memory(n); }
 };
 
-/// Measures the steps of a chunk from `from` to `to`, of the sequences whose watches run, and asks the stop. running[q] becomes δ of the step
-/// that is next, 0 where there is none.
+/// Measures the steps of a chunk from `from` to `to`, of the sequences whose watches run, and asks the stop.
+/// running[q] becomes δ of the step that is next, 0 where there is none.
 template <class T, class Backend>
 void measure(frame<T, Backend>& f, const stop& stop, index sequences, const T* to, const T* from,
              const watches<T>& of) {
@@ -169,7 +171,8 @@ void move(frame<T, Backend>& f, const solver& solver, const own_rules<T>& own, i
     }
 }
 
-/// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there touches no other sequence's.
+/// Calls what happens in chunks. Those of one token have a row for each sequence, and what happens there
+/// touches no other sequence's.
 template <class T, class Backend, class Calls>
 void in_chunks(frame<T, Backend>& f, const Calls& calls) {
     if constexpr (!has_tiles<Backend>) {
@@ -189,9 +192,9 @@ void in_chunks(frame<T, Backend>& f, const Calls& calls) {
     calls();
 }
 
-/// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last evaluated, the
-/// rows of all nodes belong to that point, and f's rows are the value f(y). `counts` [tile] receives the iterations;
-/// `scratch` is what a reduced token needs.
+/// Solves the chunk of n rows from `row`. When it is done, `prev` holds the point y at which f was last
+/// evaluated, the rows of all nodes belong to that point, and f's rows are the value f(y). `counts` [tile]
+/// receives the iterations; `scratch` is what a reduced token needs.
 template <class T, class Backend>
 void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, index row, index n, const watches<T>& of,
                  T* counts, T* scratch, const own_rules<T>& own) {

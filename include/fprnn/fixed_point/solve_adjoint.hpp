@@ -8,7 +8,8 @@
 #include <limits>
 #include <variant>
 
-/// The way back through the chunks of one tile: w = (I − J_hᵀ)⁻¹ δ or terms of it, or through iterations one by one.
+/// The way back through the chunks of one tile: w = (I − J_hᵀ)⁻¹ δ or terms of it, or through iterations one
+/// by one.
 namespace fprnn::engine {
 
 /// Calls g(operation, slot) for the iteration's own nodes.
@@ -42,7 +43,8 @@ void step_adjoint(frame<T, Backend>& f, index sequences, index row, index n, con
     advance(f, sequences, n, next, w, true, of);
 }
 
-/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ by GMRES for n rows of one token, the first `sequences` of which have watches.
+/// Solves w = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄ by GMRES for n rows of one token, the first `sequences` of
+/// which have watches.
 template <class T, class Backend>
 void gmres_adjoint(frame<T, Backend>& f, const implicit& options, index sequences, index row, index n, const T* delta,
                    T* w, T* scratch, const watches<T>& of) {
@@ -92,15 +94,17 @@ void solve_adjoint_chunk(frame<T, Backend>& f, const implicit& options, index se
     report(f, sequences, of, static_cast<T*>(nullptr));
 }
 
-/// What a chunk hands to the chunk before it, or to the call before: the cotangent of y_{t−1} at its first token.
+/// What a chunk hands to the chunk before it, or to the call before: the cotangent of y_{t−1} at its first
+/// token.
 template <class T, class Backend>
 void pass_to_chunk_before(frame<T, Backend>& f, index row) {
     const graph::slot before = f.stage().previous_before;
     if (before != graph::nowhere) f.plan.operations[before]->pass_to_chunk_before(f, before, row);
 }
 
-/// w = the first k terms of (I − J_hᵀ)⁻¹ δ and the first k − 1 of (I − J_hᵀ)⁻¹ (∂carry_out/∂y)ᵀ c̄, by Horner's rule.
-/// The chunk before receives the cotangent of its y from k − 1 terms, because y_{t−1} is one application away.
+/// w = the first k terms of (I − J_hᵀ)⁻¹ δ and the first k − 1 of (I − J_hᵀ)⁻¹ (∂carry_out/∂y)ᵀ c̄, by
+/// Horner's rule. The chunk before receives the cotangent of its y from k − 1 terms, because y_{t−1} is one
+/// application away.
 template <class T, class Backend>
 void neumann_chunk(frame<T, Backend>& f, int k, index row, index n, const T* delta, T* w) {
     for (int terms = 1; terms < k; ++terms) {
@@ -144,9 +148,9 @@ private:
     T *w_, *next_;
 };
 
-/// Back through the last `evaluations` of a chunk, from the value f(y^{ℓ*−1}) to y⁰ = 0 when there are as many.
-/// Iterations are repeated as they were; the iterates that are differentiated at are kept. `counts` [tile] says how
-/// many iterations each sequence took.
+/// Back through the last `evaluations` of a chunk, from the value f(y^{ℓ*−1}) to y⁰ = 0 when there are as
+/// many. Iterations are repeated as they were; the iterates that are differentiated at are kept. `counts`
+/// [tile] says how many iterations each sequence took.
 template <class T, class Backend>
 void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, index row, index n, const T* counts,
                   const T* delta, T* w) {
@@ -160,7 +164,8 @@ void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, inde
     index longest = 1;  // once also where nobody iterated: carries go through what is behind the ends
     for (index s = 0; s < sequences; ++s) longest = std::max(longest, static_cast<index>(took[s]));
     const index depth = std::min(evaluations, longest);
-    // Sequences are aligned at their last iteration: iterates[i] holds y^{ℓ*−1−i} of each, zero where there is none.
+    // Sequences are aligned at their last iteration: iterates[i] holds y^{ℓ*−1−i} of each, zero where there
+    // is none.
     memory iterates(f.on, depth * count);
     f.on.fill(depth * count, iterates.data(), 0);
     for (index ell = 0; ell < longest; ++ell) {

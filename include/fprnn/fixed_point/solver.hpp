@@ -13,14 +13,15 @@
 #include <string>
 #include <utility>
 
-/// How a chunk goes from y to the next iterate. Every solver has the same fixed points; which one it reaches, and how fast, differs.
+/// How a chunk goes from y to the next iterate. Every solver has the same fixed points; which one it reaches,
+/// and how fast, differs.
 namespace fprnn {
 
 /// y ← f(y), the paper's iteration. One-token chunks are solved in R numbers where the expression allows it.
 struct picard {};
 
-/// y ← δ f(y) + (1 − δ) y with δ = start; after `patience` evaluations without a new smallest residual δ ← decay · δ, sequence by
-/// sequence                                                                                 (sec. algorithmic-implications).
+/// y ← δ f(y) + (1 − δ) y with δ = start; after `patience` evaluations without a new smallest residual δ ←
+/// decay · δ, sequence by sequence                                           (sec. algorithmic-implications).
 struct damped {
     double start = 1, decay = 0.9;
     int patience = 15;
@@ -44,8 +45,9 @@ concept solver_rule = requires(const S& s, index n, const solver_step<float>& f,
     s.next(d);
 };
 
-/// Anderson's acceleration: of the last `memory` differences of iterates and of residuals r = f(y) − y the combination γ that makes
-/// r − ΔR γ smallest, y ← f(y) − (ΔY + ΔR) γ. `regularisation`, relative to the mean of ‖ΔR_j‖², keeps γ small.
+/// Anderson's acceleration: of the last `memory` differences of iterates and of residuals r = f(y) − y the
+/// combination γ that makes r − ΔR γ smallest, y ← f(y) − (ΔY + ΔR) γ. `regularisation`, relative to the mean
+/// of ‖ΔR_j‖², keeps γ small.
 struct anderson {
     static constexpr int most = 16;
     int history = 5;

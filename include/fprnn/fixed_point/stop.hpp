@@ -25,7 +25,8 @@ struct iteration {
     double best;      ///< the smallest residual so far
 };
 
-/// Ends when the current residual, of the undamped f, is below the tolerance                 (sec. algorithmic-implications).
+/// Ends when the current residual, of the undamped f, is below the tolerance
+///                                                                           (sec. algorithmic-implications).
 struct residual {
     double tolerance = 1e-4;
 };
@@ -33,16 +34,17 @@ struct residual {
 struct iterations {
     int most = 100;
 };
-/// Ends for all sequences of a batch at the same time: when the residuals of a share of them are below the tolerance, their quantile that
-/// is, linear between two                                                                     (sec. algorithmic-implications: 75 %).
-/// It gives up what all other stops keep: how a sequence is solved depends on its neighbours. On the CPU alone. With best_ever a sequence
-/// counts with the smallest residual that it has had, as in the authors' code, and diverges unseen.
+/// Ends for all sequences of a batch at the same time: when the residuals of a share of them are below the
+/// tolerance, their quantile that is, linear between two               (sec. algorithmic-implications: 75 %).
+/// It gives up what all other stops keep: how a sequence is solved depends on its neighbours. On the CPU
+/// alone. With best_ever a sequence counts with the smallest residual that it has had, as in the authors'
+/// code, and diverges unseen.
 struct share {
     double of = 0.75;
     double tolerance = 0.1;
     bool best_ever = false;
 };
-/// The ℓ_max of one batch, drawn from Γ(shape, scale) and rounded up                              (app. evaluation: Γ(4, 1)).
+/// The ℓ_max of one batch, drawn from Γ(shape, scale) and rounded up              (app. evaluation: Γ(4, 1)).
 struct gamma_iterations {
     double shape = 4, scale = 1;
     fprnn::seed seed{};
@@ -69,7 +71,8 @@ struct gamma_iterations {
     }
 };
 
-/// A stop of one's own says of an `iteration` whether it has ended; on the CPU alone. A chunk that it ends has converged.
+/// A stop of one's own says of an `iteration` whether it has ended; on the CPU alone. A chunk that it ends
+/// has converged.
 template <class S>
 concept stop_rule = requires(const S& s, const iteration& now) {
     { s(now) } -> std::convertible_to<bool>;

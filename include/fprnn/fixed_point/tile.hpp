@@ -55,7 +55,8 @@ index counts_of_a_fixed_point(const frame<T, Backend>& f) {
     return (f.tokens + f.chunk - 1) / f.chunk * f.tile;
 }
 
-/// Gives every node its rows. The values of nodes that do not keep them are computed again in a backward pass.
+/// Gives every node its rows. The values of nodes that do not keep them are computed again in a backward
+/// pass.
 template <class T, class Backend>
 workspace<T> lay_out(frame<T, Backend>& f, const solving& how, arena<T>& scratch, arena<T>& kept) {
     const graph::view& g = f.graph;
@@ -136,7 +137,8 @@ void read_tallies(frame<T, Backend>& f, const tally* tallies, std::size_t k, ind
     }
 }
 
-/// Calls g(operation, slot, carry rows [tile, width], where its numbers stand in a sequence's carry, width) of every node.
+/// Calls g(operation, slot, carry rows [tile, width], where its numbers stand in a sequence's carry, width)
+/// of every node.
 template <class T, class Backend, class G>
 void for_each_carry(const frame<T, Backend>& f, const workspace<T>& e, const G& g) {
     index at = 0;
@@ -198,8 +200,8 @@ void end_forward(frame<T, Backend>& f, const workspace<T>& e, view<X> value, vie
     });
     scatter(f, f.value_at(f.graph.root(), 0), false, value, first, sequences);
 }
-/// y* of the tile's sequences from `first` on, value [B,T,width]; carry [B, carry_width] enters as the carry in and leaves as
-/// the carry out.
+/// y* of the tile's sequences from `first` on, value [B,T,width]; carry [B, carry_width] enters as the carry
+/// in and leaves as the carry out.
 template <class T, class Backend, class X>
 void forward(frame<T, Backend>& f, const workspace<T>& e, const solving& how, view<const X> x, view<X> value,
              view<T> carry, convergence& all, index first, index sequences) {
@@ -217,8 +219,8 @@ void forward(frame<T, Backend>& f, const workspace<T>& e, const solving& how, vi
     end_forward(f, e, value, carry, all, first, sequences);
 }
 
-/// The nodes of the stage that are outside of its iteration, all rows at once, last to first. With them are the hoisted parts of those
-/// that are inside.
+/// The nodes of the stage that are outside of its iteration, all rows at once, last to first. With them are
+/// the hoisted parts of those that are inside.
 template <class T, class Backend>
 void back_outside(frame<T, Backend>& f) {
     for (graph::slot s = f.graph.size(); s-- > 0;) {
@@ -231,15 +233,16 @@ void back_outside(frame<T, Backend>& f) {
     }
 }
 
-/// Cotangents of carries [B, carry_width]: of the carry out, which is read, and of the carry in, which is added to. Null: not wanted.
+/// Cotangents of carries [B, carry_width]: of the carry out, which is read, and of the carry in, which is
+/// added to. Null: not wanted.
 template <class T>
 struct carry_bars {
     view<const T> out{};
     view<T> in{};
 };
 
-/// Adds to the frame's gradient what y_bar sends back through the tile, and leaves what x receives with the input's node. Values that
-/// were not kept are computed again first.
+/// Adds to the frame's gradient what y_bar sends back through the tile, and leaves what x receives with the
+/// input's node. Values that were not kept are computed again first.
 template <class T, class Backend, class X>
 void backward(frame<T, Backend>& f, const workspace<T>& e, const adjoint& method, view<const X> x, view<const X> y_bar,
               const carry_bars<T>& carries, index first, index sequences, convergence& all) {

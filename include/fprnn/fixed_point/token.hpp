@@ -6,8 +6,8 @@
 
 namespace fprnn::kernel {
 
-/// Picard's iteration from y⁰ = 0, in R numbers instead of D: the iterates of f itself, and hence the root that they reach
-/// where there are several.
+/// Picard's iteration from y⁰ = 0, in R numbers instead of D: the iterates of f itself, and hence the root
+/// that they reach where there are several.
 ///
 ///     w ↦ S Uᵀβ + (S Uᵀ(γ ⊙ â) + S Uᵀdiag(γ)V̂ w) / σ(w),   σ²(w) = ‖â + V̂ w‖²/D + ε
 template <class Team, int R, class Norm, class T>
@@ -15,7 +15,8 @@ class token_iteration {
     using norm = token_norm<Team, R, Norm, T>;
     static constexpr auto size = static_cast<std::size_t>(R);
 
-    // Where a token's numbers stand. M = S Uᵀdiag(γ)V̂ column by column; of V̂ᵀV̂ /D the rows up to the diagonal.
+    // Where a token's numbers stand. M = S Uᵀdiag(γ)V̂ column by column; of V̂ᵀV̂ /D the rows up to the
+    // diagonal.
     static constexpr index start = 0, fixed = start + R, M = fixed + (Norm::has_bias ? R : 0), E = M + R * R,
                            e1 = E + R * (R + 1) / 2, e0 = e1 + R, means = e0 + 1, w = means + (Norm::centred ? R : 0),
                            inverse_deviation = w + R, iterations = inverse_deviation + 1;
@@ -91,9 +92,9 @@ public:
                     fixed);
     }
 
-    /// A token's iterations end when ‖V̂ (w^ℓ − w^{ℓ−1})‖ is a quarter of the tolerance beside ‖â + V̂ w^ℓ‖, which is what N
-    /// scales, when ℓ would pass ell_max, or with numbers that are not finite. Where that norm's square overflows, a
-    /// token does not settle.
+    /// A token's iterations end when ‖V̂ (w^ℓ − w^{ℓ−1})‖ is a quarter of the tolerance beside ‖â + V̂ w^ℓ‖,
+    /// which is what N scales, when ℓ would pass ell_max, or with numbers that are not finite. Where that
+    /// norm's square overflows, a token does not settle.
     FPRNN_BOTH void iterate(double tolerance, int ell_max) const {
         const T near = math::maximum(static_cast<T>(0.25 * tolerance), rounding);
         Team::each(at_.tokens, [&](auto lane) {
@@ -146,7 +147,8 @@ public:
         });
     }
 
-    /// y = y^ℓ of token s, from what reduce had and left of it; returns ℓ, or 0 when it did not settle, y unchanged.
+    /// y = y^ℓ of token s, from what reduce had and left of it; returns ℓ, or 0 when it did not settle, y
+    /// unchanged.
     FPRNN_BOTH int expand(index s, index D, const T* U, const T* a_hat, const T* g, const T* gamma, const T* beta,
                           T* y) const {
         const int ell = static_cast<int>(at_(iterations, s));

@@ -6,8 +6,8 @@
 
 namespace fprnn::kernel {
 
-/// The adjoint w = δ + (I−Q)ᵀ(k + g ⊙ N'ᵀ w) of a token, where k is what later tokens ask of the mixer's value. With the
-/// columns P_j = N' V_j of ∂f/∂w and ζ = Uᵀk + Pᵀw:
+/// The adjoint w = δ + (I−Q)ᵀ(k + g ⊙ N'ᵀ w) of a token, where k is what later tokens ask of the mixer's
+/// value. With the columns P_j = N' V_j of ∂f/∂w and ζ = Uᵀk + Pᵀw:
 ///
 ///     w = δ + U Sᵀ ζ,   (I − PᵀU Sᵀ) ζ = Uᵀk + Pᵀδ,   P_j = γ ⊙ (V̂_j − z mean(z ⊙ V̂_j)) / σ,   z = x̂/σ
 ///
@@ -84,8 +84,8 @@ public:
         }
     }
 
-    /// Gauss's elimination with row exchanges. A pivot of zero is taken for one, so that no division is invalid: the
-    /// residual says whether the result solves the equations all the same.
+    /// Gauss's elimination with row exchanges. A pivot of zero is taken for one, so that no division is
+    /// invalid: the residual says whether the result solves the equations all the same.
     FPRNN_BOTH void solve() const {
         Team::each(at_.tokens, [&](auto lane) {
             using math::abs, math::is_finite, math::maximum, math::select;
@@ -138,7 +138,8 @@ public:
         });
     }
 
-    /// w of token s. Returns the relative residual of its R equations, `unsolved` when a number is not finite.
+    /// w of token s. Returns the relative residual of its R equations, `unsolved` when a number is not
+    /// finite.
     FPRNN_BOTH double expand(index s, index D, const T* U, const T* delta, T* w) const {
         Team::each(D, [&](auto lane) {
             using W = decltype(lane.load(w));

@@ -5,16 +5,17 @@
 
 #include <concepts>
 
-/// One token in R numbers. Where the iterate y enters f only under (I − Q) = U S Uᵀ of a compact mixer, followed by a vector
-/// p + g ⊙ (·) and a norm N at most, f sees w = S Uᵀ y alone:
+/// One token in R numbers. Where the iterate y enters f only under (I − Q) = U S Uᵀ of a compact mixer,
+/// followed by a vector p + g ⊙ (·) and a norm N at most, f sees w = S Uᵀ y alone:
 ///
 ///     f(y) = N(p + g ⊙ (Q v + U w)) = N(a + V w),   a = p + g ⊙ Q v,   V = diag(g) U
 ///
-/// The rows of U and V are R vectors of D channels. x̂ is what N makes of x before it scales: x − mean x for layer norm, x
-/// for RMS norm.
+/// The rows of U and V are R vectors of D channels. x̂ is what N makes of x before it scales: x − mean x for
+/// layer norm, x for RMS norm.
 ///
-/// What has D channels is reduced and expanded token by token; the equations in R numbers are solved for all tokens of a tile
-/// side by side, each as if it were alone: a register then holds one number of several tokens.
+/// What has D channels is reduced and expanded token by token; the equations in R numbers are solved for all
+/// tokens of a tile side by side, each as if it were alone: a register then holds one number of several
+/// tokens.
 namespace fprnn::kernel {
 
 template <class T, int R>

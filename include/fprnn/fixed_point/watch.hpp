@@ -69,8 +69,8 @@ struct iteration_rule {
     int patience = 1;
 };
 
-/// Follows one sequence through an iteration until it is done; from then on the sequence is frozen, so that it does not
-/// depend on how long its neighbours take.
+/// Follows one sequence through an iteration until it is done; from then on the sequence is frozen, so that
+/// it does not depend on how long its neighbours take.
 template <class T>
 class watch {
 public:
@@ -152,7 +152,8 @@ struct watches {
     tally* tallies = nullptr;  ///< [tile]
 };
 
-/// The steps of a chunk's tokens, where each of them has a team: with one a sequence, most teams would be idle.
+/// The steps of a chunk's tokens, where each of them has a team: with one a sequence, most teams would be
+/// idle.
 template <class T>
 struct token_steps {
     index tile, tokens, sequences;
@@ -215,8 +216,8 @@ struct begin_damped_watches {
     }
 };
 
-/// Takes the step from `from` to `to` of sequence s, whose tokens are `stride` apart, and goes there: to = from. A sequence that
-/// is done with it stays where it was, unless it `arrives`.
+/// Takes the step from `from` to `to` of sequence s, whose tokens are `stride` apart, and goes there: to =
+/// from. A sequence that is done with it stays where it was, unless it `arrives`.
 template <class T>
 struct advance {
     index channels, tokens, stride;
@@ -243,7 +244,8 @@ struct advance {
     }
 };
 
-/// The same in three bodies, of which the first and the last have a row for each token of each sequence, t·tile + s.
+/// The same in three bodies, of which the first and the last have a row for each token of each sequence,
+/// t·tile + s.
 template <class T>
 struct measure_steps {
     static constexpr bool holds = true;
@@ -305,7 +307,8 @@ struct go_to_steps {
     }
 };
 
-/// Adds to the tallies what has become of a chunk of so many tokens; `counts`, when there are any, receives the iterations.
+/// Adds to the tallies what has become of a chunk of so many tokens; `counts`, when there are any, receives
+/// the iterations.
 template <class T>
 struct report {
     index tokens;

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <type_traits>
 
-/// Elementwise chains of an expression: a tree of elementwise functions becomes one node with a chain type; a subtree that depends
-/// on less is a node of its own, because it is evaluated less often.
+/// Elementwise chains of an expression: a tree of elementwise functions becomes one node with a chain type; a
+/// subtree that depends on less is a node of its own, because it is evaluated less often.
 namespace fprnn {
 
 template <class List, class E>
@@ -135,7 +135,8 @@ struct needs<elementwise_node<F, E...>> {
 
 namespace detail {
 
-/// The degree of a chain as a polynomial of the arguments whose bits are set in Mask; 2 for everything that is not affine.
+/// The degree of a chain as a polynomial of the arguments whose bits are set in Mask; 2 for everything that
+/// is not affine.
 template <class F, unsigned Mask>
 inline constexpr int degree = 0;
 template <int Place, unsigned Mask>

@@ -17,10 +17,12 @@ constexpr bool can_overwrite(const view& g, slot writer, slot s) {
     return times == 1;
 }
 
-/// For each of N nodes the node whose adjoint overwrites its cotangents, which then need not be cleared; `nowhere` where all adjoints add. It is the first
-/// that writes to all rows at once: the backward pass takes the nodes behind the last fixed point first, last to first, then that fixed
-/// point's, chunk by chunk, then the nodes before it, and so on. Cotangents of a vector that all tokens share are sums, and those of or from
-/// an iteration are added chunk by chunk. One sweep over the edges, because compilers bound the steps of a constant expression.
+/// For each of N nodes the node whose adjoint overwrites its cotangents, which then need not be cleared;
+/// `nowhere` where all adjoints add. It is the first that writes to all rows at once: the backward pass takes
+/// the nodes behind the last fixed point first, last to first, then that fixed point's, chunk by chunk, then
+/// the nodes before it, and so on. Cotangents of a vector that all tokens share are sums, and those of or
+/// from an iteration are added chunk by chunk. One sweep over the edges, because compilers bound the steps of
+/// a constant expression.
 template <std::size_t N>
 constexpr std::array<slot, N> overwriters(const view& g) {
     std::array<slot, N> first{};

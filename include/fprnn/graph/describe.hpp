@@ -336,7 +336,8 @@ template <class M, class... Maps>
 struct description<prepared_node<mixer_node<M, Maps...>>> {
     static_assert(std::tuple_size_v<decltype(M::raw_sizes(index()))> == sizeof...(Maps),
                   "mixer_node<M, Maps...>: M::raw_sizes(D) must have one number for each of the maps");
-    /// Whole cache lines: registers that lie across two of them are slow to load, and every mix loads these rows.
+    /// Whole cache lines: registers that lie across two of them are slow to load, and every mix loads these
+    /// rows.
     static index width(const dims& d) {
         constexpr index line = 16;
         return (M::size(d.d_inner) + line - 1) / line * line;

@@ -101,8 +101,9 @@ inline std::string outcome(const view& g, std::size_t k) {
 
 }  // namespace detail
 
-/// A graph as text: its nodes in the order of evaluation, by how often they are evaluated, with their widths; what is multiplied
-/// for all tokens at once; and whether a token is solved in R numbers, or why not. Of several fixed points each has its part.
+/// A graph as text: its nodes in the order of evaluation, by how often they are evaluated, with their widths;
+/// what is multiplied for all tokens at once; and whether a token is solved in R numbers, or why not. Of
+/// several fixed points each has its part.
 inline std::string explain(const view& g) {
     constexpr std::size_t column = 64;
     std::string text;

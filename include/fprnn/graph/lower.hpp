@@ -29,8 +29,8 @@ struct builder {
     slot input = nowhere;
     bool full = false;
 
-    /// E in the fixed point of this number, which is counted as they are entered. Iterated nodes of one type are one node within one fixed
-    /// point alone.
+    /// E in the fixed point of this number, which is counted as they are entered. Iterated nodes of one type
+    /// are one node within one fixed point alone.
     template <class E>
     constexpr slot add(std::size_t in) {
         if constexpr (std::is_same_v<E, zero_node>) {
@@ -115,8 +115,8 @@ consteval auto lowered_in() {
 
 }  // namespace detail
 
-/// The graph of an expression: the nodes that are evaluated, operands first, each once; iterated nodes once for each fixed point that they
-/// are iterated in.
+/// The graph of an expression: the nodes that are evaluated, operands first, each once; iterated nodes once
+/// for each fixed point that they are iterated in.
 template <class Root>
 consteval auto lower() {
     return detail::lowered_in<Root>();

@@ -9,7 +9,8 @@
 #include <utility>
 #include <vector>
 
-/// An expression as values: its nodes in an order in which they can be evaluated. lower<Root>() makes it of a type.
+/// An expression as values: its nodes in an order in which they can be evaluated. lower<Root>() makes it of a
+/// type.
 namespace fprnn::graph {
 
 /// The place of a node in its graph.
@@ -37,7 +38,8 @@ enum class kind {
     fixed_point,
 };
 
-/// A width: its number for given sizes, and where it is a linear form in them, Σ_i times[i] size_i + plus, that form.
+/// A width: its number for given sizes, and where it is a linear form in them, Σ_i times[i] size_i + plus,
+/// that form.
 struct width_form {
     index (*of)(const dims&) = nullptr;
     bool linear = false;
@@ -86,7 +88,8 @@ struct node {
     width_form part{};           ///< of a norm of parts: their width; without `of` where it is one of all channels
     width_form parts{};          ///< of a map of parts: their number
     bool parts_share = false;    ///< its weight
-    /// The fixed point that it is iterated in; of another node how many of them are solved before it is evaluated.
+    /// The fixed point that it is iterated in; of another node how many of them are solved before it is
+    /// evaluated.
     std::size_t stage = 0;
     slot same_type = nowhere;  ///< the first node of this type, where that is iterated in another fixed point
     slot overwritten_by =
@@ -99,7 +102,8 @@ struct node {
     index (*carry)(const node_sizes&) = nullptr;
     /// argument_error where the node cannot work with these sizes; null where it works with all.
     void (*check)(const node_sizes&, std::span<const index> operands) = nullptr;
-    /// argument_error where sequence b cannot go on by so many tokens from a carry whose first number is given; null where all can.
+    /// argument_error where sequence b cannot go on by so many tokens from a carry whose first number is
+    /// given; null where all can.
     void (*check_carry)(const node_sizes&, index b, double first, index tokens) = nullptr;
 };
 

@@ -57,7 +57,8 @@ inline constexpr bool previous_have_width = true;
 template <class Width, class... E>
 inline constexpr bool previous_have_width<Width, type_list<E...>> = ((!is_previous<E> ||
                                                                       std::is_same_v<typename E::width, Width>)&&...);
-/// The same of those of f = E. Fixed points in it have iterates of their own: they count as found, and nothing in them is looked at.
+/// The same of those of f = E. Fixed points in it have iterates of their own: they count as found, and
+/// nothing in them is looked at.
 template <class E>
 consteval bool is_as_wide_as_prev() {
     using width = typename E::width;
@@ -84,7 +85,8 @@ struct nodes_of {
 
 namespace detail {
 
-/// Node s of graph_of<Root> is of type s in the list: one that is iterated in several fixed points is as many nodes.
+/// Node s of graph_of<Root> is of type s in the list: one that is iterated in several fixed points is as many
+/// nodes.
 template <class Root>
 consteval auto list_by_slot() {
     using types = typename nodes_of<Root>::types;

@@ -43,8 +43,9 @@ constexpr bool is_between(const view& g, const reduction& r, slot s) {
            s != r.norm;
 }
 
-/// How one-token chunks of fixed point k of a graph are solved in R numbers: between one compact mix and the end of the iteration stand only nodes that are
-/// affine in what changes with prev, and a norm at the very end.
+/// How one-token chunks of fixed point k of a graph are solved in R numbers: between one compact mix and the
+/// end of the iteration stand only nodes that are affine in what changes with prev, and a norm at the very
+/// end.
 constexpr reduction reduce(const view& g, std::size_t k = 0) {
     reduction r{.stage = k};
     if (k >= g.stages.size()) {

@@ -4,8 +4,8 @@
 
 namespace fprnn::detail {
 
-/// While it lives, this thread's C functions are in the locale "C", whatever setlocale has said: a parser of JSON asks strtod
-/// for numbers and localeconv for the point in them.
+/// While it lives, this thread's C functions are in the locale "C", whatever setlocale has said: a parser of
+/// JSON asks strtod for numbers and localeconv for the point in them.
 class c_locale {
 public:
     c_locale() : c_(::newlocale(LC_ALL_MASK, "C", locale_t{})), before_(::uselocale(c_)) {}

@@ -12,8 +12,8 @@ namespace detail {
 inline constexpr std::string_view checkpoint_stem = "checkpoint-", checkpoint_ending = ".safetensors";
 }  // namespace detail
 
-/// The checkpoints in a folder, the newest first: files with names such as checkpoint-00001200.safetensors, after 1,200 steps.
-/// None when there is no such folder.
+/// The checkpoints in a folder, the newest first: files with names such as checkpoint-00001200.safetensors,
+/// after 1,200 steps. None when there is no such folder.
 inline std::vector<std::pair<index, std::filesystem::path>> checkpoints_in(const std::filesystem::path& folder) {
     std::vector<std::pair<index, std::filesystem::path>> found;
     std::error_code error;
@@ -41,11 +41,12 @@ inline void remove_all_earlier_but_one(const std::filesystem::path& folder, inde
 }
 }  // namespace detail
 
-/// Writes a checkpoint into a folder, which belongs to one training and is made with its parents where it lacks, and returns
-/// the checkpoint's path. It appears whole or not at all;
-/// when it is on the disk, all earlier ones but one are removed, and so is what a killed process left unfinished more than an
-/// hour ago. `configuration`, an object of JSON, is what must be equal for a run to go on from here.
-/// Errors: std::runtime_error when it cannot be written, and then nothing is removed; encode_checkpoint's.
+/// Writes a checkpoint into a folder, which belongs to one training and is made with its parents where it
+/// lacks, and returns the checkpoint's path. It appears whole or not at all;
+/// when it is on the disk, all earlier ones but one are removed, and so is what a killed process left
+/// unfinished more than an hour ago. `configuration`, an object of JSON, is what must be equal for a run to
+/// go on from here. Errors: std::runtime_error when it cannot be written, and then nothing is removed;
+/// encode_checkpoint's.
 template <std::floating_point T>
 std::filesystem::path save_checkpoint(const std::filesystem::path& folder, const training_state<T>& state,
                                       const nlohmann::ordered_json& configuration) {
@@ -77,10 +78,11 @@ struct checkpoint_search {
     std::vector<std::string> refused{};            ///< newer ones, a line each that names file and reason
 };
 
-/// Overwrites the state with the newest checkpoint in a folder that is whole and fits; see decode_checkpoint. Newer ones are
-/// reported and renamed to NAME.refused, so that they are not met again; all earlier ones but one are removed, which a process
-/// that was killed while it saved may not have come to. When there are checkpoints and none can be taken: std::runtime_error
-/// with all reasons, and neither state nor folder are changed.
+/// Overwrites the state with the newest checkpoint in a folder that is whole and fits; see decode_checkpoint.
+/// Newer ones are reported and renamed to NAME.refused, so that they are not met again; all earlier ones but
+/// one are removed, which a process that was killed while it saved may not have come to. When there are
+/// checkpoints and none can be taken: std::runtime_error with all reasons, and neither state nor folder are
+/// changed.
 template <std::floating_point T>
 checkpoint_search load_latest_checkpoint(const std::filesystem::path& folder, training_state<T>& state,
                                          const nlohmann::ordered_json& configuration) {

@@ -14,17 +14,18 @@
 #include <unordered_map>
 #include <utility>
 
-/// A checkpoint: a training_state as a safetensors file. Its arrays are the parameters and what is kept beside each, under
-/// theta., first_moment., second_moment. and last_good.; its metadata are the rest as text: the numbers, doubles with as many
-/// digits as bring back their bits, the run's configuration as JSON, the format's version and a checksum.
+/// A checkpoint: a training_state as a safetensors file. Its arrays are the parameters and what is kept
+/// beside each, under theta., first_moment., second_moment. and last_good.; its metadata are the rest as
+/// text: the numbers, doubles with as many digits as bring back their bits, the run's configuration as JSON,
+/// the format's version and a checksum.
 namespace fprnn {
 
 namespace detail {
 
 inline constexpr std::string_view checkpoint_format = "fprnn checkpoint", checkpoint_version = "1";
 
-/// FNV-1a of 64 bits: any change within one byte is found for certain, any other goes unseen with a chance of about 2⁻⁶⁴.
-/// It guards against disks and copies that damage a file, not against intent.
+/// FNV-1a of 64 bits: any change within one byte is found for certain, any other goes unseen with a chance of
+/// about 2⁻⁶⁴. It guards against disks and copies that damage a file, not against intent.
 inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = 14695981039346656037u) {
     for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
     return hash;
@@ -32,8 +33,8 @@ inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = 14695981
 
 inline constexpr std::string_view checksum_zeros = "0000000000000000";
 
-/// Where the digits of a file's checksum are; npos when it has no such checksum. Only a key of the metadata looks like this:
-/// within text of JSON, a quote has a backslash before it.
+/// Where the digits of a file's checksum are; npos when it has no such checksum. Only a key of the metadata
+/// looks like this: within text of JSON, a quote has a backslash before it.
 inline std::size_t find_checksum(std::string_view bytes, std::string_view digits) {
     const std::string field = "\"checksum\":\"";
     const auto at = bytes.find(field + std::string(digits) + "\"");
@@ -82,8 +83,8 @@ struct checkpoint_metadata {
 
 }  // namespace detail
 
-/// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite: its optimiser has
-/// seen a step that was taken back.
+/// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite: its
+/// optimiser has seen a step that was taken back.
 template <std::floating_point T>
 std::string encode_checkpoint(const training_state<T>& state, const nlohmann::ordered_json& configuration) {
     require(state.optimiser.steps() == state.steps, "encode_checkpoint", [&] {
@@ -129,17 +130,17 @@ inline checkpoint_metadata undamaged(const safetensors_content& content, std::st
 }
 }  // namespace detail
 
-/// The configuration that a checkpoint's bytes were written with, as the text of a JSON object: what a program compares with
-/// its own in its own words before it loads anything. std::runtime_error "source: what is wrong" when they are damaged or of
-/// another version.
+/// The configuration that a checkpoint's bytes were written with, as the text of a JSON object: what a
+/// program compares with its own in its own words before it loads anything. std::runtime_error "source: what
+/// is wrong" when they are damaged or of another version.
 inline std::string checkpoint_configuration(std::string bytes, std::string_view source) {
     const safetensors_content file = decode_safetensors(std::move(bytes), source);
     return detail::undamaged(file, source).text("configuration");
 }
 
 /// Overwrites the state, which says what the checkpoint must be of, with the one in a checkpoint's bytes.
-/// std::runtime_error "source: what is wrong" when they are damaged, of another version, of another configuration or of
-/// other parameters, or when a number is not finite; the state then stays as it was.
+/// std::runtime_error "source: what is wrong" when they are damaged, of another version, of another
+/// configuration or of other parameters, or when a number is not finite; the state then stays as it was.
 template <std::floating_point T>
 void decode_checkpoint(std::string bytes, std::string_view source, training_state<T>& state,
                        const nlohmann::ordered_json& configuration) {

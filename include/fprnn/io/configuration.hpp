@@ -11,8 +11,8 @@
 
 namespace fprnn {
 
-/// An option in which two configurations differ. Values are JSON, at most 80 characters of it, and a missing one is
-/// "nothing". Without a name they say what is wrong with the text as a whole.
+/// An option in which two configurations differ. Values are JSON, at most 80 characters of it, and a missing
+/// one is "nothing". Without a name they say what is wrong with the text as a whole.
 struct configuration_difference {
     std::string name, expected, got;
 
@@ -22,9 +22,9 @@ struct configuration_difference {
     }
 };
 
-/// The first option in which a run's configuration, given as the text of a JSON object, is not `expected`. None when they are
-/// equal; numbers are compared, not their digits. A text that is no object, or nested more deeply than configurations are,
-/// differs as a whole.
+/// The first option in which a run's configuration, given as the text of a JSON object, is not `expected`.
+/// None when they are equal; numbers are compared, not their digits. A text that is no object, or nested more
+/// deeply than configurations are, differs as a whole.
 inline std::optional<configuration_difference> first_difference(const nlohmann::ordered_json& expected,
                                                                 std::string_view text) {
     using json = nlohmann::ordered_json;

@@ -19,8 +19,8 @@ namespace fprnn {
 /// A table that grows row by row and can be read while it does: every row is flushed.
 class csv_file {
 public:
-    /// A number, a text, or nothing for an empty cell. NaN and infinity are written as nan and inf; a text stands in quotes where it has
-    /// to (RFC 4180).
+    /// A number, a text, or nothing for an empty cell. NaN and infinity are written as nan and inf; a text
+    /// stands in quotes where it has to (RFC 4180).
     struct cell {
         std::string text;
         template <class N>
@@ -46,9 +46,10 @@ public:
         line(std::string(header));
     }
 
-    /// The table of a run that is taken up again, without what came after row `last`: of a file that is there, the rows from
-    /// the top whose first cell counts up to `last`; what follows was written later, or half. A new table where there is no
-    /// file. std::runtime_error when the file cannot be read or written, or has another header.
+    /// The table of a run that is taken up again, without what came after row `last`: of a file that is
+    /// there, the rows from the top whose first cell counts up to `last`; what follows was written later, or
+    /// half. A new table where there is no file. std::runtime_error when the file cannot be read or written,
+    /// or has another header.
     static csv_file continued(const std::filesystem::path& path, std::string_view header, index last) {
         if (!std::filesystem::exists(path)) return {path, header};
         // A pipe would be waited for, for ever.

@@ -47,8 +47,9 @@ inline bool run_script(const std::string& program, const std::filesystem::path& 
 }
 }  // namespace detail
 
-/// Writes name.gp into the folder, which is made where it lacks, and runs gnuplot on it, which writes name.png and name.svg; without gnuplot, or when it
-/// fails, writes name.txt, 80 columns wide. Returns the text chart in that case, `columns` wide, otherwise nothing.
+/// Writes name.gp into the folder, which is made where it lacks, and runs gnuplot on it, which writes
+/// name.png and name.svg; without gnuplot, or when it fails, writes name.txt, 80 columns wide. Returns the
+/// text chart in that case, `columns` wide, otherwise nothing.
 inline std::optional<std::string> draw(const picture& p, const std::filesystem::path& folder, const std::string& name,
                                        int columns = 80) {
     detail::need_folder(folder);

@@ -47,12 +47,13 @@ auto uninterrupted(Call call) {
         if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
-/// The part of a file that is being written: open, under a name that no other process or thread has, and removed in the end
-/// unless it was renamed.
+/// The part of a file that is being written: open, under a name that no other process or thread has, and
+/// removed in the end unless it was renamed.
 template <class System>
 class unfinished_file {
 public:
-    /// `replaced`: the file that is there; its owner, group and permissions become the part's, before anything is in it.
+    /// `replaced`: the file that is there; its owner, group and permissions become the part's, before
+    /// anything is in it.
     unfinished_file(const System& system, const std::filesystem::path& path, const struct stat* replaced)
         : system_(system), path_(path) {
         constexpr mode_t permissions = 0777;
@@ -175,19 +176,21 @@ void write_file(const System& system, const std::filesystem::path& named, std::s
 }
 }  // namespace detail
 
-/// Writes the file anew. It appears whole or not at all, for other processes and after a power failure alike: a file beside it,
-/// NAME.PROCESS-NUMBER.part, is written, synced and renamed. A symbolic link stays one: what it leads to is NAME. A file that
-/// is replaced keeps its permissions, and owner and group as far as the process may give them; other hard links to it keep
-/// what was in it. std::runtime_error "cannot write NAME: reason" when that fails;
-/// the file is then as it was and nothing is left beside it. (One exception: when all went well but the folder cannot be
-/// synced, the new file is there and may not survive a power failure.) A process that is killed can leave a part.
+/// Writes the file anew. It appears whole or not at all, for other processes and after a power failure alike:
+/// a file beside it, NAME.PROCESS-NUMBER.part, is written, synced and renamed. A symbolic link stays one:
+/// what it leads to is NAME. A file that is replaced keeps its permissions, and owner and group as far as the
+/// process may give them; other hard links to it keep what was in it. std::runtime_error "cannot write NAME:
+/// reason" when that fails;
+/// the file is then as it was and nothing is left beside it. (One exception: when all went well but the
+/// folder cannot be synced, the new file is there and may not survive a power failure.) A process that is
+/// killed can leave a part.
 inline void write_file(const std::filesystem::path& path, std::string_view text) {
     detail::write_file(detail::system_calls{}, path, text);
 }
 
 namespace detail {
-/// Creates a folder and its parents where they lack, so that they survive a power failure; says why that failed.
-/// std::runtime_error when one cannot be synced.
+/// Creates a folder and its parents where they lack, so that they survive a power failure; says why that
+/// failed. std::runtime_error when one cannot be synced.
 inline std::error_code make_folder(const std::filesystem::path& folder) {
     std::error_code error, none;
     std::vector<std::filesystem::path> made;
@@ -200,15 +203,16 @@ inline std::error_code make_folder(const std::filesystem::path& folder) {
     return error;
 }
 
-/// The same for who writes into it: std::runtime_error "cannot write FOLDER: reason". Without a name it is the current one.
+/// The same for who writes into it: std::runtime_error "cannot write FOLDER: reason". Without a name it is
+/// the current one.
 inline void need_folder(const std::filesystem::path& folder) {
     if (folder.empty()) return;
     if (const std::error_code error = make_folder(folder)) fail_to_write(folder, error.value());
 }
 }  // namespace detail
 
-/// Creates the folder and its parents where they lack, durably, and writes and removes a file in it: argument_error when that
-/// fails, so that a long job can ask before it starts.
+/// Creates the folder and its parents where they lack, durably, and writes and removes a file in it:
+/// argument_error when that fails, so that a long job can ask before it starts.
 inline void require_writable_folder(const std::filesystem::path& folder, std::string_view operation) {
     const auto refuse = [&](const std::string& why) {
         throw argument_error(std::string(operation) + ": expected a folder that can be written, got '" +

@@ -159,7 +159,8 @@ private:
         s_ << (single() ? "" : "unset multiplot\n") << "unset output\n";
     }
 
-    /// In points; where the key has more rows than one figure or several leave room for, the picture is that much higher.
+    /// In points; where the key has more rows than one figure or several leave room for, the picture is that
+    /// much higher.
     double height() const { return (single() ? 520.0 : 80 + 330.0 * static_cast<double>(rows())) + room_for_key(); }
     double room_for_key() const {
         constexpr double row = 24;

@@ -9,9 +9,9 @@
 
 namespace fprnn {
 
-/// A long series as a curve of at most `most` points, in memory of that size: each is the mean of `each()` values that
-/// followed one another, at the x of the last of them. When there are too many, neighbours are merged. Values that are not
-/// finite are left out of their mean.
+/// A long series as a curve of at most `most` points, in memory of that size: each is the mean of `each()`
+/// values that followed one another, at the x of the last of them. When there are too many, neighbours are
+/// merged. Values that are not finite are left out of their mean.
 class running_means {
 public:
     explicit running_means(std::size_t most = 400) : most_(most) {

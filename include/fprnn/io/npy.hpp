@@ -36,7 +36,8 @@ concept npy_element = !npy_descr<T>.empty();
 
 namespace detail {
 
-/// The dict of an .npy file's header. Python would evaluate it; this reads exactly the three keys and nothing else.
+/// The dict of an .npy file's header. Python would evaluate it; this reads exactly the three keys and nothing
+/// else.
 class npy_header {
 public:
     std::optional<std::string> descr;
@@ -165,8 +166,8 @@ std::string encode_npy(const tensor<T>& x) {
     return encode_npy(x.view());
 }
 
-/// The array in a file's bytes, which must be one of T, row-major, little-endian, of at most four extents and with nothing
-/// after it: std::runtime_error "source: what is wrong".
+/// The array in a file's bytes, which must be one of T, row-major, little-endian, of at most four extents and
+/// with nothing after it: std::runtime_error "source: what is wrong".
 template <npy_element T>
 tensor<T> decode_npy(std::string_view bytes, std::string_view source) {
     const auto refuse = [&](const std::string& what) { throw std::runtime_error(std::string(source) + ": " + what); };
@@ -218,7 +219,8 @@ void save_npy(const std::filesystem::path& path, const tensor<T>& x) {
     write_file(path, encode_npy(x));
 }
 
-/// Reads one array; std::runtime_error "path: …" when the file is not what decode_npy takes or has more than `most` bytes.
+/// Reads one array; std::runtime_error "path: …" when the file is not what decode_npy takes or has more than
+/// `most` bytes.
 template <npy_element T>
 tensor<T> load_npy(const std::filesystem::path& path, std::uintmax_t most = std::uintmax_t{1} << 32) {
     return decode_npy<T>(read_file(path, most), path.string());

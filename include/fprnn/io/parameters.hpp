@@ -44,7 +44,8 @@ std::string encode_parameters(const parameter_tree<T>& theta, const safetensors_
     return encode_safetensors(arrays, metadata);
 }
 
-/// Writes the parameters to a file, which appears whole or not at all. std::runtime_error when it cannot be written.
+/// Writes the parameters to a file, which appears whole or not at all. std::runtime_error when it cannot be
+/// written.
 template <std::floating_point T>
 void save_parameters(const std::filesystem::path& path, const parameter_tree<T>& theta,
                      const safetensors_metadata& metadata = {}) {
@@ -63,9 +64,9 @@ void each_number(const named_array& a, Take&& take) {
 }
 }  // namespace detail
 
-/// Overwrites theta with the parameters in a file's bytes and returns the file's metadata. The file must hold theta's names,
-/// each with theta's shape and T, all numbers finite, and nothing else: std::runtime_error "source: …" names the parameter,
-/// what was expected and what is there, and theta stays as it was.
+/// Overwrites theta with the parameters in a file's bytes and returns the file's metadata. The file must hold
+/// theta's names, each with theta's shape and T, all numbers finite, and nothing else: std::runtime_error
+/// "source: …" names the parameter, what was expected and what is there, and theta stays as it was.
 template <std::floating_point T>
 safetensors_metadata decode_parameters(std::string bytes, std::string_view source, parameter_tree<T>& theta,
                                        precision p = precision::same) {

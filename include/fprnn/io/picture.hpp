@@ -43,7 +43,8 @@ struct figure {
     std::string dashed{};           ///< what the curves without a label show, if there are any
 };
 
-/// Figures in rows of two, under one title and above one key, that of the curves of the first figure; or one figure.
+/// Figures in rows of two, under one title and above one key, that of the curves of the first figure; or one
+/// figure.
 struct picture {
     std::string title;
     std::vector<figure> figures;

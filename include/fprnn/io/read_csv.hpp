@@ -14,10 +14,10 @@
 
 namespace fprnn {
 
-/// Calls row(numbers) for every row of a table that csv_file wrote, with the numbers of the named columns in the order of
-/// `columns`; NaN for an empty cell. A last line without its end was cut while it was written and is left out. One line is in
-/// memory at a time. std::runtime_error, with the file's name, when it cannot be read, lacks a column or holds no number where
-/// one is asked for.
+/// Calls row(numbers) for every row of a table that csv_file wrote, with the numbers of the named columns in
+/// the order of `columns`; NaN for an empty cell. A last line without its end was cut while it was written
+/// and is left out. One line is in memory at a time. std::runtime_error, with the file's name, when it cannot
+/// be read, lacks a column or holds no number where one is asked for.
 template <class Row>
 void read_csv(const std::filesystem::path& path, const std::vector<std::string>& columns, Row&& row) {
     const auto refuse = [&](const std::string& why) { throw std::runtime_error(path.string() + ": " + why); };

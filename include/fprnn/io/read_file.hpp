@@ -9,8 +9,8 @@
 
 namespace fprnn {
 
-/// The bytes of a file. std::runtime_error "path: …" when it cannot be read or has more than `most`; no more than that is
-/// ever held in memory, whatever the path leads to.
+/// The bytes of a file. std::runtime_error "path: …" when it cannot be read or has more than `most`; no more
+/// than that is ever held in memory, whatever the path leads to.
 inline std::string read_file(const std::filesystem::path& path, std::uintmax_t most) {
     const auto refuse = [&](const std::string& why) { throw std::runtime_error(path.string() + ": " + why); };
     const detail::file f(std::fopen(path.c_str(), "rb"));

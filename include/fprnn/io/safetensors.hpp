@@ -37,8 +37,8 @@ inline constexpr std::string_view dtype_of<std::uint64_t> = "U64";
 template <>
 inline constexpr std::string_view dtype_of<std::complex<float>> = "C64";
 
-/// What a file holds; arrays come in the order of the header. Their bytes lie in `storage`, at any alignment, so it can be
-/// moved and not copied.
+/// What a file holds; arrays come in the order of the header. Their bytes lie in `storage`, at any alignment,
+/// so it can be moved and not copied.
 struct safetensors_content {
     std::string storage;
     std::vector<named_array> arrays;
@@ -51,9 +51,10 @@ struct safetensors_content {
     safetensors_content& operator=(const safetensors_content&) = delete;
 };
 
-/// The bytes of a file with these arrays, the same for the same arguments. The data begin at a multiple of 8 bytes and wide
-/// elements stand first, so that in a mapped file every array is aligned to its elements. argument_error for names that are
-/// used twice, "__metadata__", text that is not UTF-8, an unknown dtype and bytes that are not those of the shape.
+/// The bytes of a file with these arrays, the same for the same arguments. The data begin at a multiple of 8
+/// bytes and wide elements stand first, so that in a mapped file every array is aligned to its elements.
+/// argument_error for names that are used twice, "__metadata__", text that is not UTF-8, an unknown dtype and
+/// bytes that are not those of the shape.
 inline std::string encode_safetensors(const std::vector<named_array>& arrays,
                                       const safetensors_metadata& metadata = {}) {
     constexpr std::string_view operation = "encode_safetensors";
@@ -110,8 +111,9 @@ inline std::string encode_safetensors(const std::vector<named_array>& arrays,
     return file;
 }
 
-/// The arrays of a file's bytes. std::runtime_error "source: what is wrong" for everything that the format does not allow
-/// (docs/files.md lists the checks); memory is bounded by a small multiple of the bytes that are there.
+/// The arrays of a file's bytes. std::runtime_error "source: what is wrong" for everything that the format
+/// does not allow (docs/files.md lists the checks); memory is bounded by a small multiple of the bytes that
+/// are there.
 inline safetensors_content decode_safetensors(std::string bytes, std::string_view source) {
     const auto refuse = [&](const std::string& what) { throw std::runtime_error(std::string(source) + ": " + what); };
     std::uint64_t length = 0;

@@ -73,8 +73,9 @@ inline std::optional<std::string_view> used_twice(std::vector<std::string_view> 
     return twice == names.end() ? std::nullopt : std::optional(*twice);
 }
 
-/// The header of a safetensors file. It takes the parser's events one by one and builds no document, so that what is out of
-/// place ends the parse where it stands: no depth, no duplicate and no number can cost more than its own text.
+/// The header of a safetensors file. It takes the parser's events one by one and builds no document, so that
+/// what is out of place ends the parse where it stands: no depth, no duplicate and no number can cost more
+/// than its own text.
 class safetensors_header {
 public:
     struct entry {

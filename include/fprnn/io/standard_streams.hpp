@@ -13,8 +13,9 @@
 
 namespace fprnn {
 
-/// Opens /dev/null in the place of each standard descriptor that the process was started without, as `>&-` does: a file that
-/// is opened later would get its number, and with it what is printed. std::runtime_error when there is no /dev/null.
+/// Opens /dev/null in the place of each standard descriptor that the process was started without, as `>&-`
+/// does: a file that is opened later would get its number, and with it what is printed. std::runtime_error
+/// when there is no /dev/null.
 inline void open_standard_streams() {
     for (const int descriptor : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
         if (::fcntl(descriptor, F_GETFD) != -1 || errno != EBADF) continue;
@@ -24,8 +25,8 @@ inline void open_standard_streams() {
     }
 }
 
-/// std::runtime_error "cannot write NAME: reason" when something that was printed to `out` has not arrived: what a program asks
-/// before it claims success.
+/// std::runtime_error "cannot write NAME: reason" when something that was printed to `out` has not arrived:
+/// what a program asks before it claims success.
 inline void require_printed(std::FILE* out, std::string_view name) {
     errno = 0;
     const bool flushed = std::fflush(out) == 0;

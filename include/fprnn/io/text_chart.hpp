@@ -10,8 +10,8 @@
 
 namespace fprnn {
 
-/// A picture as text, at most `columns` wide where that is 22 or more: one block a curve, one bar a point, at most
-/// `most_points` of a curve. Braces, which group gnuplot's subscripts, are left out.
+/// A picture as text, at most `columns` wide where that is 22 or more: one block a curve, one bar a point, at
+/// most `most_points` of a curve. Braces, which group gnuplot's subscripts, are left out.
 inline std::string text_chart(const picture& p, int columns = 80, std::size_t most_points = 16) {
     // "1234567 *|" before the bar, "| 0.0001235" behind it.
     constexpr int around = 10 + 11, longest = 50;

@@ -6,7 +6,7 @@
 
 namespace fprnn {
 
-/// Q = I − Σ_i α_i ū_i ū_iᵀ, diagonal plus low rank: S = diag(α).                                (sec. parametrization-Q-Lambda)
+/// Q = I − Σ_i α_i ū_i ū_iᵀ, diagonal plus low rank: S = diag(α).             (sec. parametrization-Q-Lambda)
 /// Raw and prepared as unit_directions has it.
 /// Guaranteed: I − Q is symmetric, positive semidefinite, and ‖I − Q‖₂ ≤ Σ α_i, which equal directions reach.
 /// So ‖I − Q‖₂ < 1 holds for R = 1 and scale 1 alone, in exact arithmetic, and ‖Q‖₂ ≤ max(1, Σ α_i − 1).

@@ -6,7 +6,8 @@
 
 namespace fprnn {
 
-/// Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 applied first.           (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
+/// Q = Π_i (I − α_i ū_i ū_iᵀ), reflection 0 applied first.
+///                                                    (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
 /// Raw and prepared as unit_directions has it, and ū_iᵀū_j for j < i, row by row: c = S a is c_i = α_i (a_i −
 /// Σ_{j<i} ū_iᵀū_j c_j).
 /// Guaranteed: ‖Q‖₂ ≤ 1 for both scales. Not guaranteed: ‖I − Q‖₂ < 1. It holds for R = 1 and scale 1, in

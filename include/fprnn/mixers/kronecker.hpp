@@ -21,7 +21,7 @@ struct kronecker_sizes {
     }
 };
 
-/// Q = I − K¹ ⊗ K² with K¹ [a,a], K² [b,b] and D = a·b (kronecker_sizes).                        (sec. parametrization-Q-Lambda)
+/// Q = I − K¹ ⊗ K² with K¹ [a,a], K² [b,b] and D = a·b (kronecker_sizes).     (sec. parametrization-Q-Lambda)
 /// Each factor is a psd_factor: symmetric and positive semidefinite by its Cholesky structure, divided by an
 /// upper bound of its largest eigenvalue, with gates on both sides. Channels are a matrix X [a,b], row by
 /// row: (K¹ ⊗ K²) x = K¹ X K².

@@ -48,7 +48,8 @@ concept prepares_with_scratch = prepares_in_scratch<M> &&
 ///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
-/// A team executes them, of one thread or of several, each with some of the channels. So that a mixer runs on several, too,
+/// A team executes them, of one thread or of several, each with some of the channels. So that a mixer runs on
+/// several, too,
 ///
 ///     FPRNN_BOTH               is said of each of these functions, but for sizes and check, and of what they call: a GPU takes no
 ///                              other mixer

@@ -36,7 +36,8 @@ public:
             hold(function + " writes nothing beside its arrays", nan, 0, "numbers before or behind one have changed");
     }
 
-    /// On the threads of a team, of which each has some of the channels, functions give what they give on one, `one`.
+    /// On the threads of a team, of which each has some of the channels, functions give what they give on
+    /// one, `one`.
     void try_on_threads(mixer_trial one) {
         trial_.q = one.q;
         team_of_turns::together = true;

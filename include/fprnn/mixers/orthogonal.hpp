@@ -14,7 +14,8 @@ namespace fprnn {
 /// mixer that is not selective. The authors' code has a matrix exponential in its place.
 /// Raw: v [D²]; prepared: v̄ [D²] and 1/‖v_i‖ [D].
 /// Guaranteed: Q is orthogonal, and its gradient is exact, where ‖v_i‖ > 1e-5 for all i. ‖I − Q‖₂ ≤ 2, and as
-/// initialised it is near 2: alone in an iteration it does not converge. It stands outside of one, or in a product.
+/// initialised it is near 2: alone in an iteration it does not converge. It stands outside of one, or in a
+/// product.
 struct orthogonal_mixer {
     static constexpr const char* name = "orthogonal";
     static void check(index D) { (void)checked_product(D + 1, D, "orthogonal: d_inner + 1 times d_inner"); }

@@ -11,9 +11,9 @@ namespace fprnn::mixing {
 
 /// K = ρ s sᵀ ⊙ A / μ with A = UᵀU (the Cholesky structure of sec. parametrization-Q-Lambda). U [m,m] is
 /// upper triangular, row by row SiLU of its m (m + 1) / 2 raw numbers, and s² in (0,1) are the gates. μ = (tr
-/// A⁴)^{1/4} is an upper bound of A's largest eigenvalue that is at most m^{1/4} times as large.
-/// Guaranteed: ‖K‖₂ < max s² for any finite raw numbers, in floating point, too: ρ = 1 − 16 (m + 8) ε, and
-/// 1 − ρ is more than rounding may add. K does not depend on the size of U. So U is divided by its largest number first,
+/// A⁴)^{1/4} is an upper bound of A's largest eigenvalue that is at most m^{1/4} times as large. Guaranteed:
+/// ‖K‖₂ < max s² for any finite raw numbers, in floating point, too: ρ = 1 − 16 (m + 8) ε, and 1 − ρ is more
+/// than rounding may add. K does not depend on the size of U. So U is divided by its largest number first,
 /// where no value overflows, and K is 0 where that number is below 16 times the smallest normal one. The
 /// gradient grows as 1/‖U‖.
 struct psd_factor {

@@ -14,12 +14,12 @@
 
 namespace fprnn::detail {
 
-/// The threads of a team, of which one works at a time, until it waits for the others: then the next one does. So what a body
-/// forgets to wait for is missing in every run.
+/// The threads of a team, of which one works at a time, until it waits for the others: then the next one
+/// does. So what a body forgets to wait for is missing in every run.
 class turns {
 public:
-    /// body() on `size` threads, of which the first, or the last, begins. Returns whether all have waited equally often; what one of
-    /// them throws is thrown on.
+    /// body() on `size` threads, of which the first, or the last, begins. Returns whether all have waited
+    /// equally often; what one of them throws is thrown on.
     template <class Body>
     static bool take(int size, bool backwards, const Body& body) {
         turns all(size, backwards);

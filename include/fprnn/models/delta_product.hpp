@@ -35,11 +35,13 @@ auto activated_map(E u) {
 
 namespace fprnn::models {
 
-/// (Gated) DeltaProduct, H heads whose state S [K,V] is multiplied by n_h generalised reflections a token (Yang et al. 2024, Siems et al. 2025):
+/// (Gated) DeltaProduct, H heads whose state S [K,V] is multiplied by n_h generalised reflections a token
+/// (Yang et al. 2024, Siems et al. 2025):
 ///
 ///     S ← α_t S;   for j < n_h:  S ← S + β_j k_j (v_j − Sᵀk_j)ᵀ;   o_t = RMSNorm_V(Sᵀq_t),   out = W_o (o ⊙ SiLU(W_g u))
 ///
-/// with |q| = |k_j| = 1 in each head, β = σ(W_β u) and α = exp(−exp(A) ⊙ softplus(W_α u + bias)). Sizes: heads, d_key = K, d_inner = H V.
+/// with |q| = |k_j| = 1 in each head, β = σ(W_β u) and α = exp(−exp(A) ⊙ softplus(W_α u + bias)). Sizes:
+/// heads, d_key = K, d_inner = H V.
 ///
 ///     auto block = fprnn::models::delta_product<fprnn::models::delta_options{.steps = 4, .negative_eigenvalues = true}>();
 template <delta_options Options = delta_options{}>
@@ -67,7 +69,8 @@ template <int K = 4>
 auto gated_deltanet() {
     return delta_product<delta_options{.convolution = K}>();
 }
-/// DeltaProduct of the state-tracking experiments: n_h steps, neither convolution nor forget gate, negative eigenvalues.
+/// DeltaProduct of the state-tracking experiments: n_h steps, neither convolution nor forget gate, negative
+/// eigenvalues.
 template <int Steps>
 auto state_tracking_delta_product() {
     return delta_product<delta_options{

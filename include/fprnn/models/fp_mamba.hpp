@@ -8,21 +8,24 @@ namespace fprnn::models {
 
 /// What paper and authors' code do not agree on, or leave open; the first value is fp_mamba(mixer)'s.
 struct fp_mamba_options {
-    /// K: x = SiLU(convolution of K tokens of W_x u), as the code has it in all tasks but A5 and S5; 0: x = W_x u.
+    /// K: x = SiLU(convolution of K tokens of W_x u), as the code has it in all tasks but A5 and S5; 0: x =
+    /// W_x u.
     int convolution = 0;
     /// y = LayerNorm(SiLU(W_z u) ⊙ …), the paper's gate, and none outside of the loop.
     bool gate_in_loop = false;
-    /// Δ, and λ through it, sees y_{t−1}, too.                                                    (tab. h_t-1)
+    /// Δ, and λ through it, sees y_{t−1}, too.                                                   (tab. h_t-1)
     bool delta_sees_y = false;
-    /// b and c see y_{t−1}, too.                                                                  (tab. h_t-1)
+    /// b and c see y_{t−1}, too.                                                                 (tab. h_t-1)
     bool b_c_see_y = true;
     /// r: W_Δ of rank r, "delta" [D,r] after "delta_low"; sixteenth_of_d_in: the code's ⌈d_in/16⌉; 0: [D,D].
     int delta_rank = 0;
     /// b and c have length 1.
     bool normalise = true;
-    /// What Q sees: x_t and y_{t−1} side by side, their sum, as in the authors' copying experiment, or x_t alone.
+    /// What Q sees: x_t and y_{t−1} side by side, their sum, as in the authors' copying experiment, or x_t
+    /// alone.
     enum class seen { side_by_side, sum, x } mixer_sees = seen::side_by_side;
-    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and z, "b_y", "c_y" and "z_y".
+    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and z,
+    /// "b_y", "c_y" and "z_y".
     bool weight_norm = false;
 
     static constexpr int sixteenth_of_d_in = -1;
@@ -96,8 +99,8 @@ auto steps(E seen) {
 
 namespace fprnn::models {
 
-/// FP-Mamba with the given mixer: householder<4>, dplr<2>, kronecker and others of fprnn/expression/mixers.hpp,
-/// or a function of one's own from what Q sees to Q.
+/// FP-Mamba with the given mixer: householder<4>, dplr<2>, kronecker and others of
+/// fprnn/expression/mixers.hpp, or a function of one's own from what Q sees to Q.
 ///                                          (eq. fp-mamba-iteration, app. fixed-point-mamba-parametrization)
 ///
 ///     H_t = λ_t ⊙ H_{t−1} + b̄_t (Δ_t ⊙ x̃_t)ᵀ,   x̃_t = Q_t x_t + (I − Q_t) y_t^{ℓ−1}

@@ -7,13 +7,15 @@ namespace fprnn::models {
 struct fp_mamba2_options {
     /// K: x, b and c = SiLU(convolution of K tokens of their maps); 0: without either.
     int convolution = 0;
-    /// out = W_out(SiLU(W_gate [u; y_{t−1}]) ⊙ y): a second gate, outside of the loop, as the published block has it.
+    /// out = W_out(SiLU(W_gate [u; y_{t−1}]) ⊙ y): a second gate, outside of the loop, as the published block
+    /// has it.
     bool gate_outside = false;
     /// G: heads of a group share b̄ and c̄.
     int groups = 1;
     /// b̄ and c̄ have length 1 in each group.
     bool normalise = true;
-    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and the second gate, "gate_y".
+    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and
+    /// the second gate, "gate_y".
     bool weight_norm = false;
 };
 
@@ -32,12 +34,14 @@ inline auto skip_of_heads() { return repeat<channels_of_a_head>(constant<1>() * 
 
 namespace fprnn::models {
 
-/// FP-Mamba2 with the given mixer, H heads of D/H channels that share b and c: the framework on Mamba-2, of whose equations the paper gives
-/// none and the authors' code a block that cannot run. The gate is where Mamba-2 has it, before the norm, and so in the loop.
+/// FP-Mamba2 with the given mixer, H heads of D/H channels that share b and c: the framework on Mamba-2, of
+/// whose equations the paper gives none and the authors' code a block that cannot run. The gate is where
+/// Mamba-2 has it, before the norm, and so in the loop.
 ///
 ///     S_h ← a_h S_h + b̄ (Δ_h x̃_h)ᵀ,   x̃ = Q x + (I − Q) y^{ℓ−1},   y = RMSNorm((S_hᵀ c̄ + D_h x̃_h)_h ⊙ SiLU(W_z u))
 ///
-/// Q sees x_t and y_{t−1}; b̄ and c̄, of length 1 in each group, see u_t and y_{t−1}; Δ [H] and a = exp(−exp(A) ⊙ Δ) see u_t.
+/// Q sees x_t and y_{t−1}; b̄ and c̄, of length 1 in each group, see u_t and y_{t−1}; Δ [H] and a =
+/// exp(−exp(A) ⊙ Δ) see u_t.
 template <fp_mamba2_options Options = fp_mamba2_options{}, class Mixer>
 auto fp_mamba2(Mixer mixer) {
     using namespace symbols;
@@ -67,7 +71,8 @@ auto fp_mamba2(Mixer mixer) {
         return in + linear<"out", d_in>(y);
 }
 
-/// Mamba-2: short convolutions of K tokens, heads that share the b and c of G groups, gate before the norm, which is of each group.
+/// Mamba-2: short convolutions of K tokens, heads that share the b and c of G groups, gate before the norm,
+/// which is of each group.
 template <int K = 4, int G = 1>
 auto mamba2() {
     using namespace symbols;

@@ -6,11 +6,11 @@
 namespace fprnn::models {
 
 struct fp_rnn_options {
-    /// Q sees x_t and h_{t−1}, or x_t alone.                                          (fig. fp-rnn-mixer-variants)
+    /// Q sees x_t and h_{t−1}, or x_t alone.                                     (fig. fp-rnn-mixer-variants)
     bool mixer_sees_h = true;
 };
 
-/// FP-RNN with the given mixer, as fp_mamba's.                  (eq. fixed-point-iteration-in-depth-with-dependence)
+/// FP-RNN with the given mixer, as fp_mamba's.           (eq. fixed-point-iteration-in-depth-with-dependence)
 ///
 ///     h_t = λ_t ⊙ h_{t−1} + (1 − λ_t) ⊙ (Q_t (b_t ⊙ x_t) + (I − Q_t) h_t^{ℓ−1})
 ///

@@ -7,7 +7,8 @@
 
 namespace fprnn::models {
 
-/// The sizes of a model: tokens in [0, vocabulary) in, or `inputs` real numbers a token; logits over `classes` out, or as many real numbers.
+/// The sizes of a model: tokens in [0, vocabulary) in, or `inputs` real numbers a token; logits over
+/// `classes` out, or as many real numbers.
 struct model_dims {
     index vocabulary = 0;
     index classes = 0;
@@ -19,7 +20,8 @@ struct model_dims {
     index d_key = 16;
     index context = 256;  ///< tokens that attention has room for
     int layers = 1;       ///< how often the block, or the stack of blocks, stands there
-    /// The logits are those of the embedding's own rows: the head has no map, and the embedding starts with deviation 0.02.
+    /// The logits are those of the embedding's own rows: the head has no map, and the embedding starts with
+    /// deviation 0.02.
     bool tied = false;
     index inputs =
         0;  ///< instead of a vocabulary: real numbers a token, of which "embedding.map" and its bias make d_model

@@ -12,7 +12,8 @@
 #include <utility>
 #include <vector>
 
-/// What is not a model's blocks: its embedding and its head, and all of it behind an interface without the types of its layers.
+/// What is not a model's blocks: its embedding and its head, and all of it behind an interface without the
+/// types of its layers.
 namespace fprnn::models {
 
 /// A final norm, and the map to logits.
@@ -30,7 +31,8 @@ struct model_carry {
     std::vector<Tensor> blocks;  ///< of each block [B, numbers that it hands on]
 };
 
-/// The tokens of sequences of unequal lengths, and others that stand for what is behind their ends; none where all have all tokens.
+/// The tokens of sequences of unequal lengths, and others that stand for what is behind their ends; none
+/// where all have all tokens.
 inline tensor<std::int32_t> tokens_within(view<const std::int32_t> tokens, lengths n) {
     if (n.empty()) return {};
     detail::require_rank("sequence_model", "tokens", tokens.shape(), 2, "[B,T]");
@@ -45,8 +47,8 @@ inline std::string prefix_of_block(std::size_t i) { return "blocks." + std::to_s
 template <class T>
 parameter_tree<T> init(const model_dims& size, std::span<const graph::view> blocks, const graph::view& head, seed s) {
     parameter_tree<T> theta;
-    // Embeddings start with deviation 1, so that a token outweighs what a block adds at first; rows that are the head's, too, as small
-    // as those of a map.
+    // Embeddings start with deviation 1, so that a token outweighs what a block adds at first; rows that are
+    // the head's, too, as small as those of a map.
     const double deviation = size.tied ? 0.02 : 1.0;
     if (size.inputs == 0)
         theta.add({"embedding", {size.vocabulary, size.d_model}, {initialiser::rule::normal, deviation}, false}, s);
@@ -96,7 +98,8 @@ private:
     const layer_on& block(std::size_t i) const { return stack[i % stack.size()]; }
     /// Errors: a carry of another model, or of other sequences.
     void require_carry(const model_carry<T, carry_array>& carry, index sequences, Backend& backend) const;
-    /// Errors: tokens for which a block has no room, behind those of the carry or, where it is null, from the beginning.
+    /// Errors: tokens for which a block has no room, behind those of the carry or, where it is null, from the
+    /// beginning.
     void require_room(const shape& of, lengths n, const model_carry<T, carry_array>* carry) const;
     static array embed(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, Backend& backend);
     array logits(const parameters_on<T, Backend>& there, array x, Backend& backend) const;

@@ -103,7 +103,8 @@ variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::
     });
 }
 
-/// The mean square of outputs − targets, [B,T,n]; a target of NaN is not counted. `result`, when given, receives the rest.
+/// The mean square of outputs − targets, [B,T,n]; a target of NaN is not counted. `result`, when given,
+/// receives the rest.
 template <class T, backend_for<T> Backend>
 variable mean_square(tape<T, Backend, T>& t, variable outputs, view<const std::type_identity_t<T>> targets,
                      mean_square_result* result = nullptr) {

@@ -33,7 +33,8 @@ constexpr auto stack(Blocks...) {
     return stack_of<Blocks...>{};
 }
 
-/// Embedding, `layers` times a block or a stack of different ones, a final norm and a head. Parameters: "embedding", "blocks.0.…", "head.…".
+/// Embedding, `layers` times a block or a stack of different ones, a final norm and a head. Parameters:
+/// "embedding", "blocks.0.…", "head.…".
 ///
 ///     sequence_model model(fp_mamba<4>(), {.vocabulary = V, .classes = V, .layers = 2});
 ///     sequence_model other(stack(fp_mamba<4>(), lstm()), {.vocabulary = V, .classes = V});
@@ -82,8 +83,9 @@ public:
                         same<solutions<T, Backend, X>>* how = nullptr) const {
         return (*this)(t, tokens, all_tokens, how);
     }
-    /// The same of sequences of unequal lengths: the logits behind their ends are zero, and whatever stands among the tokens there is not
-    /// looked at. A loss does not count them where the targets are ignored_target. Errors: not B numbers of [0,T].
+    /// The same of sequences of unequal lengths: the logits behind their ends are zero, and whatever stands
+    /// among the tokens there is not looked at. A loss does not count them where the targets are
+    /// ignored_target. Errors: not B numbers of [0,T].
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, view<const std::int32_t> tokens, fprnn::lengths n,
                         same<solutions<T, Backend, X>>* how = nullptr) const {
@@ -100,7 +102,8 @@ public:
             t, reader_.template on<T, Backend>(), x, n, how);
     }
 
-    /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored as X, and so are the logits.
+    /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored
+    /// as X, and so are the logits.
     template <class T, backend_for<T> Backend = default_backend, class X = T>
     auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
                   same<solutions<T, Backend, X>>* how = nullptr, Backend backend = Backend{},
@@ -117,9 +120,9 @@ public:
         return evaluate(theta, tokens, n, from_the_beginning, how, backend, stored);
     }
 
-    /// The same, from `carry` on, which is then where these tokens end: a prompt, then token by token. Where a chunk ends with
-    /// each call, as it does with one-token chunks, several calls give the bits of one. Errors: a carry of other layers or another
-    /// number of sequences; the carry is then what it was.
+    /// The same, from `carry` on, which is then where these tokens end: a prompt, then token by token. Where
+    /// a chunk ends with each call, as it does with one-token chunks, several calls give the bits of one.
+    /// Errors: a carry of other layers or another number of sequences; the carry is then what it was.
     template <class T, class Tensor, class Backend = default_backend, class X = T>
         requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
     auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens, model_carry<T, Tensor>& carry,
@@ -134,8 +137,8 @@ public:
                   Backend backend = Backend{}, sequences_as<X> stored = {}) const {
         return evaluate(parameters_on<T, Backend>(backend, theta), tokens, n, carry, how, backend, stored);
     }
-    /// The same with parameters that are where the backend works with them, for many calls: they are brought there once. Errors: also
-    /// parameters or a carry that are elsewhere.
+    /// The same with parameters that are where the backend works with them, for many calls: they are brought
+    /// there once. Errors: also parameters or a carry that are elsewhere.
     template <class T, class Tensor, class Backend, class X = T>
         requires(backend_for<Backend, T>&& std::is_same_v<Tensor, array_of<T, Backend>>)
     array_of<X, Backend> evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens,
@@ -155,7 +158,8 @@ public:
                                                                                               how, backend);
     }
 
-    /// Of real inputs [B,T,inputs], of a model that has such, on the CPU: [B,T,classes], from `carry` on, as above.
+    /// Of real inputs [B,T,inputs], of a model that has such, on the CPU: [B,T,classes], from `carry` on, as
+    /// above.
     template <class T, class Backend = default_backend>
         requires(host_memory_backend<Backend, T>)
     tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x, model_carry<T>& carry,

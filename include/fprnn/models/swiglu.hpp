@@ -13,7 +13,8 @@ auto swiglu_of(E a) {
 
 namespace fprnn::models {
 
-/// The block without time that stands between others in a stack (Shazeer 2020): Width channels inside, 3 d_in where nothing else is said.
+/// The block without time that stands between others in a stack (Shazeer 2020): Width channels inside, 3 d_in
+/// where nothing else is said.
 ///
 ///     out = in + W_down (SiLU(W_gate u) ⊙ W_up u),   u = RMSNorm(in)
 template <class Width = times_width<3, d_in>>

@@ -4,8 +4,8 @@
 
 namespace fprnn::models {
 
-/// A Transformer's block: causal attention of H heads with rotary positions, and SwiGLU of Width channels, each behind a norm (Vaswani et al.
-/// 2017; Su et al. 2021; Shazeer 2020):
+/// A Transformer's block: causal attention of H heads with rotary positions, and SwiGLU of Width channels,
+/// each behind a norm (Vaswani et al. 2017; Su et al. 2021; Shazeer 2020):
 ///
 ///     a = in + W_o attention(W_q u, W_k u, W_v u),   u = RMSNorm(in)
 ///     out = a + W_down (SiLU(W_gate w) ⊙ W_up w),    w = RMSNorm(a)

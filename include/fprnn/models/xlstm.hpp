@@ -4,12 +4,14 @@
 
 namespace fprnn::models {
 
-/// xLSTM's block with a matrix cell for each of H heads of D/H channels (Beck et al. 2024): x_m = W_up u, c = SiLU(convolution of K tokens of
-/// x_m), q and k are maps of c and v one of x_m, each block-diagonal with blocks of Block × Block; the gates are maps of [q; k; v].
+/// xLSTM's block with a matrix cell for each of H heads of D/H channels (Beck et al. 2024): x_m = W_up u, c =
+/// SiLU(convolution of K tokens of x_m), q and k are maps of c and v one of x_m, each block-diagonal with
+/// blocks of Block × Block; the gates are maps of [q; k; v].
 ///
 ///     out = in + W_down ((LayerNorm_head(h) + skip ⊙ c) ⊙ SiLU(W_z u)),   h = mLSTM(i, f, k, v, q),   u = LayerNorm(in)
 ///
-/// Sizes: heads, d_inner = D, which Block and heads must divide. The gates' maps start at 0, f's bias uniform on [3, 6).
+/// Sizes: heads, d_inner = D, which Block and heads must divide. The gates' maps start at 0, f's bias uniform
+/// on [3, 6).
 template <int K = 4, int Block = 4>
 auto mlstm_block() {
     using namespace symbols;
@@ -30,14 +32,15 @@ auto mlstm_block() {
     return in + linear<"down", d_in>((h + parameter<"skip">() * c) * silu(linear<"z">(u)));
 }
 
-/// xLSTM's block with a scalar cell for each channel, as wide as the input: a gate sees its own head's channels of the input and of y_{t−1}.
-/// i and f see SiLU(convolution of K tokens of u), or u where K is 0, z and o see u = LayerNorm(in).
+/// xLSTM's block with a scalar cell for each channel, as wide as the input: a gate sees its own head's
+/// channels of the input and of y_{t−1}. i and f see SiLU(convolution of K tokens of u), or u where K is 0, z
+/// and o see u = LayerNorm(in).
 ///
 ///     out = in + LayerNorm_head(y),   y = sLSTM(i, f, z, o),   each gate W u + R y_{t−1} + bias, W and R block-diagonal
 ///
-/// As a fixed point it sees y_{t−1}^{ℓ−1} and nothing of its own token: one-token chunks take one evaluation. heads must divide d_in. R starts
-/// at 0, f's bias uniform on [−7, 5). The published block has an MLP besides, which is another block of a stack here:
-/// stack(slstm_block(), swiglu()).
+/// As a fixed point it sees y_{t−1}^{ℓ−1} and nothing of its own token: one-token chunks take one evaluation.
+/// heads must divide d_in. R starts at 0, f's bias uniform on [−7, 5). The published block has an MLP
+/// besides, which is another block of a stack here: stack(slstm_block(), swiglu()).
 template <int K = 4>
 auto slstm_block() {
     using namespace symbols;

@@ -6,9 +6,10 @@
 
 namespace fprnn::operations {
 
-/// Causal softmax attention. Keys and values of a sequence are appended to those of its carry, and a query sees them in that order, whichever call
-/// appended them: so several calls have the bits of one. Memory is linear in tokens: what a query sees goes through its softmax in blocks, of which the
-/// adjoint computes the probabilities again.
+/// Causal softmax attention. Keys and values of a sequence are appended to those of its carry, and a query
+/// sees them in that order, whichever call appended them: so several calls have the bits of one. Memory is
+/// linear in tokens: what a query sees goes through its softmax in blocks, of which the adjoint computes the
+/// probabilities again.
 template <positions P, class T, class Backend>
 struct attention : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
@@ -94,7 +95,8 @@ private:
     static index count(const memory& m, const attention_sizes& of, index q) {
         return attended<T>{of, m.cache + q * of.carry()}.count();
     }
-    /// Calls what(first, n) for the parts of sequence q's carry in which these tokens and those before them stand.
+    /// Calls what(first, n) for the parts of sequence q's carry in which these tokens and those before them
+    /// stand.
     template <class What>
     static void each_part(const frame& f, const attention_sizes& of, index q, index before, const What& what) {
         const index n = of.tokens_of_blocks(before + f.tokens_within(q, 0, f.tokens)) * of.heads;

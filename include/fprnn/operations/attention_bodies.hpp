@@ -7,8 +7,9 @@
 #include <cmath>
 #include <cstddef>
 
-/// Attention of one query to the keys of one head, block by block: keys stand side by side in a register, so that a block's logits, its
-/// weighted sums and their adjoints are loops over whole registers. For the CPU alone.
+/// Attention of one query to the keys of one head, block by block: keys stand side by side in a register, so
+/// that a block's logits, its weighted sums and their adjoints are loops over whole registers. For the CPU
+/// alone.
 namespace fprnn {
 
 /// A sequence's carry, or its cotangent.
@@ -17,7 +18,8 @@ struct attended {
     attention_sizes of;
     T* data;  ///< count, keys, values
 
-    /// The channels of a head in the block that begins with token `first`: channel c of token first + i is [c][i].
+    /// The channels of a head in the block that begins with token `first`: channel c of token first + i is
+    /// [c][i].
     strided<T> keys(index h, index first) const { return block(data + 1, of.K, h, first); }
     strided<T> values(index h, index first) const {
         return block(data + 1 + of.context * of.heads * of.K, of.V, h, first);
@@ -36,7 +38,8 @@ private:
     }
 };
 
-/// Turns the channels c and c + K/2 of each head by t · frequency[c]; with sign −1 back. Without frequencies channels stay what they are.
+/// Turns the channels c and c + K/2 of each head by t · frequency[c]; with sign −1 back. Without frequencies
+/// channels stay what they are.
 struct rotation {
     index heads, K;
     const double* frequencies;
@@ -98,7 +101,8 @@ void add_outer(index n, index channels, const T* a, const T* p, strided<T> to) {
     for (index c = 0; c < channels; ++c)
         Team::each(n, [&](auto lane) { lane.add(to[c], decltype(lane.load(p))(a[c]) * lane.load(p)); });
 }
-/// l[s] = exp(l[s] − largest) · by, where no l is larger: what the empty places of a register hold does not overflow.
+/// l[s] = exp(l[s] − largest) · by, where no l is larger: what the empty places of a register hold does not
+/// overflow.
 template <class Team, class T>
 void exponentials(index n, T largest, T by, T* l) {
     using namespace math;
@@ -108,8 +112,8 @@ void exponentials(index n, T largest, T by, T* l) {
     });
 }
 
-/// The softmax of a row of logits: the largest l and Σ exp(l − largest), from which probabilities are computed again. Their logarithm in one
-/// number would lose as many digits as the logits are large.
+/// The softmax of a row of logits: the largest l and Σ exp(l − largest), from which probabilities are
+/// computed again. Their logarithm in one number would lose as many digits as the logits are large.
 template <class T>
 struct normaliser {
     T largest = 0, sum = 0;

@@ -9,7 +9,8 @@
 
 namespace fprnn::operations {
 
-/// A fused tree of elementwise functions; the adjoint overwrites the cotangents of operand k where flag k of Overwrites is set.
+/// A fused tree of elementwise functions; the adjoint overwrites the cotangents of operand k where flag k of
+/// Overwrites is set.
 template <class Functor, class T, class Backend, bool... Overwrites>
 struct elementwise : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;

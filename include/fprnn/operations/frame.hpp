@@ -17,18 +17,20 @@
 
 namespace fprnn {
 
-/// The pass that a frame is in: operations keep in forward what backward needs and skip in replay what was kept.
+/// The pass that a frame is in: operations keep in forward what backward needs and skip in replay what was
+/// kept.
 enum class pass { forward, replay, backward };
 
-/// Whether a batch is worked on in tiles, each by one thread of the host, for which a row is as good as many, and calls cost nothing.
+/// Whether a batch is worked on in tiles, each by one thread of the host, for which a row is as good as many,
+/// and calls cost nothing.
 template <class Backend>
 inline constexpr bool has_tiles = requires {
     Backend::tile;
 };
 
-/// The sequences of a frame for a batch of B: all of them where a backend has no tiles. On the host a tile's, and as many as there are of a
-/// batch that is smaller, or so many more that no register ends in another place where the rows of a token are one row: so these tiles have
-/// the same bits.
+/// The sequences of a frame for a batch of B: all of them where a backend has no tiles. On the host a tile's,
+/// and as many as there are of a batch that is smaller, or so many more that no register ends in another
+/// place where the rows of a token are one row: so these tiles have the same bits.
 template <class T, class Backend>
 index tile_for(const plan<T, Backend>& what, const dims& size, index B) {
     if constexpr (!has_tiles<Backend>) {
@@ -68,9 +70,9 @@ struct node_rows {
 template <class T, class Backend>
 class frame_of_tile;
 
-/// One tile of sequences on its way through a graph. Rows are time-major, [T, tile, width]: row t·tile + q is token t
-/// of sequence q, so a chunk of tokens is one block of rows. Values and cotangents are in the backend's memory: what happens there is
-/// called through the frame, in bodies.
+/// One tile of sequences on its way through a graph. Rows are time-major, [T, tile, width]: row t·tile + q is
+/// token t of sequence q, so a chunk of tokens is one block of rows. Values and cotangents are in the
+/// backend's memory: what happens there is called through the frame, in bodies.
 template <class T, class Backend>
 class frame {
 public:
@@ -144,8 +146,9 @@ public:
     }
     /// Whether n rows are worth more than one thread.
     bool shares(index n) const { return threads > 1 && n >= 2 * rows_of_block(); }
-    /// Calls what(part, row, n) for blocks of the n rows from `row`: where threads share the tile, side by side, each with a part of the
-    /// frame's scratch. Products and bodies of the blocks have the bits that they have together.
+    /// Calls what(part, row, n) for blocks of the n rows from `row`: where threads share the tile, side by
+    /// side, each with a part of the frame's scratch. Products and bodies of the blocks have the bits that
+    /// they have together.
     template <class What>
     void by_blocks(index row, index n, const What& what) {
         if (!shares(n)) return what(*this, row, n);
@@ -170,7 +173,8 @@ public:
         if (n * numbers >= numbers_of_block) return on.for_each(n, what);
         for (index q = 0; q < n; ++q) what(q);
     }
-    /// Calls what(first, count) for parts of a row of so many channels, which know nothing of each other, and for `tokens` of them.
+    /// Calls what(first, count) for parts of a row of so many channels, which know nothing of each other, and
+    /// for `tokens` of them.
     template <class What>
     void by_channels(index tokens_, index channels, const What& what) const {
         constexpr index line = 16;
@@ -199,8 +203,9 @@ public:
         return lengths ? std::clamp<index>(lengths[q] - first, 0, n) : n;
     }
     index tokens_of_chunk(index q) const { return tokens_within(q, token, span); }
-    /// Zeroes what stands behind the ends of sequences in n rows from `row` on, the first of which is at `data`: what nobody asked for shall
-    /// not become a state, a next iterate or, times a cotangent of zero, NaN.
+    /// Zeroes what stands behind the ends of sequences in n rows from `row` on, the first of which is at
+    /// `data`: what nobody asked for shall not become a state, a next iterate or, times a cotangent of zero,
+    /// NaN.
     void clear_behind(index row, index n, index width_, T* data) const {
         if (!lengths) return;
         for (index r = row; r < row + n; ++r)
@@ -258,8 +263,8 @@ public:
         for (index q = 0; q < tile; ++q)
             on.copy(D, lengths[q] > 0 ? value_at(s, (lengths[q] - 1) * tile + q) : before + q * D, to + q * D);
     }
-    /// Adds bar [tile, width] to the cotangents of node s at the sequences' last tokens, to `before_bar`, where it is not null, of those that
-    /// have none.
+    /// Adds bar [tile, width] to the cotangents of node s at the sequences' last tokens, to `before_bar`,
+    /// where it is not null, of those that have none.
     void add_to_last(slot s, const T* bar, T* before_bar) const {
         const index D = nodes[s].width;
         if (!lengths) return one_row(body::add<T>{tile * D, bar, bar_at(s, rows() - tile)});
@@ -302,8 +307,8 @@ public:
     frame_of_tile(const frame_of_tile&) = delete;
 };
 
-/// Where n rows from `row` add to the cotangents of operand s: `into`, and then finish(). Nowhere where s depends on less than the pass
-/// reaches.
+/// Where n rows from `row` add to the cotangents of operand s: `into`, and then finish(). Nowhere where s
+/// depends on less than the pass reaches.
 template <class T, class Backend>
 class cotangents {
 public:

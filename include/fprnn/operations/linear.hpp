@@ -9,9 +9,9 @@
 
 namespace fprnn::operations {
 
-/// W [n, k₁ + k₂ + …] beside its parts. A part that depends on less than the map is multiplied for all tokens at once
-/// (`hoist`); the rest where the map itself is evaluated, and on the CPU all of it where nothing is evaluated twice: in one-token
-/// chunks of maps that do not see y_t.
+/// W [n, k₁ + k₂ + …] beside its parts. A part that depends on less than the map is multiplied for all tokens
+/// at once (`hoist`); the rest where the map itself is evaluated, and on the CPU all of it where nothing is
+/// evaluated twice: in one-token chunks of maps that do not see y_t.
 template <class T, class Backend>
 struct linear : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
@@ -114,8 +114,8 @@ struct linear : operation_on<T, Backend> {
         sums.finish();
     }
 
-    /// Iterations differ in what the iterated parts were, so their weights are formed iteration by iteration; what the
-    /// hoisted parts need is summed.
+    /// Iterations differ in what the iterated parts were, so their weights are formed iteration by iteration;
+    /// what the hoisted parts need is summed.
     void after_unrolled_step(frame& f, slot s, index row, index n) const {
         if (!f.graph.is_iterated(s)) return;
         multiply_weights(f, s, row, n, [](const part& p) { return !p.is_hoisted; });
@@ -193,8 +193,9 @@ private:
         constexpr index line = 64 / static_cast<index>(sizeof(T));
         return (f.on.template packed_size<T>(f.width(s), p.width) + line - 1) / line * line;
     }
-    /// The maps that are evaluated in the same sweep over the nodes share packed rows of an operand; the first of them packs. Where several
-    /// fixed points read the operand, maps of the later ones pack for themselves.
+    /// The maps that are evaluated in the same sweep over the nodes share packed rows of an operand; the
+    /// first of them packs. Where several fixed points read the operand, maps of the later ones pack for
+    /// themselves.
     static std::size_t sweep_of(const frame& f, slot s) { return f.graph[s].depends == dependence::current ? 1 : 0; }
     static void pack_rows_of(frame& f, slot s, const part& p, arena<T>& scratch) {
         auto& from = f.nodes[p.from];

@@ -6,8 +6,9 @@
 
 namespace fprnn::operations {
 
-/// A block-diagonal W, [parts, n, k]: a product for each part, of its columns of the rows. Weights and bias receive theirs from all rows at
-/// once, and where the backward pass goes through several iterations, from each.
+/// A block-diagonal W, [parts, n, k]: a product for each part, of its columns of the rows. Weights and bias
+/// receive theirs from all rows at once, and where the backward pass goes through several iterations, from
+/// each.
 template <class T, class Backend>
 struct linear_of_parts : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;

@@ -79,7 +79,8 @@ struct mix_back {
 
 namespace operations {
 
-/// A mixer's numbers of each token, made from the values of its maps; where these are the same for all tokens, once for all.
+/// A mixer's numbers of each token, made from the values of its maps; where these are the same for all
+/// tokens, once for all.
 template <class M, std::size_t K, class T, class Backend>
 struct prepared_mixer : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;

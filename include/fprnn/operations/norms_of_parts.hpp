@@ -13,7 +13,8 @@ struct parts_of_row {
     index count, channels;
 };
 
-/// The norm of each part. Their weights are `apart` numbers from each other, 0 where all have one, and so are the biases.
+/// The norm of each part. Their weights are `apart` numbers from each other, 0 where all have one, and so are
+/// the biases.
 template <class Function, class T>
 struct norm_of_parts {
     parts_of_row parts;

@@ -11,9 +11,10 @@ namespace fprnn {
 template <class T, class Backend>
 class frame;
 
-/// How the nodes of one kind are evaluated and differentiated on a backend: a struct that knows no expression, and inherits these functions,
-/// which do nothing, and the names. It says what is different by functions of the same names and arguments. What it knows of a node is in the
-/// frame's graph, what it keeps of one is in the frame (frame::make, frame::own).
+/// How the nodes of one kind are evaluated and differentiated on a backend: a struct that knows no
+/// expression, and inherits these functions, which do nothing, and the names. It says what is different by
+/// functions of the same names and arguments. What it knows of a node is in the frame's graph, what it keeps
+/// of one is in the frame (frame::make, frame::own).
 ///
 /// `s` is the node; `row` and `n` are rows of its tile, row t·tile + q of token t of sequence q.
 template <class T, class Backend>
@@ -32,11 +33,11 @@ struct operation_on {
     void lay_out(frame&, slot /*s*/, arena<T>& /*scratch*/, arena<T>& /*kept*/) const {}
     /// Numbers that the node's matrix products need to pack their operands into.
     index packing_size(const frame&, slot /*s*/) const { return 0; }
-    /// Before the first token of a pass; `carry` [tile, carry] is what the last call left, in a backward pass the cotangent of what
-    /// this one has left, null where it is zero.
+    /// Before the first token of a pass; `carry` [tile, carry] is what the last call left, in a backward pass
+    /// the cotangent of what this one has left, null where it is zero.
     void begin(frame&, slot /*s*/, const T* /*carry*/) const {}
-    /// After the last token: fills `carry` of a node that has one, in a backward pass with the cotangent of what the last call left. Where
-    /// begin had one, it is the same memory with the same numbers.
+    /// After the last token: fills `carry` of a node that has one, in a backward pass with the cotangent of
+    /// what the last call left. Where begin had one, it is the same memory with the same numbers.
     void end(frame&, slot /*s*/, T* /*carry*/) const {}
 
     /// Parts that depend on x alone, for all tokens, of a node that depends on more.
@@ -52,8 +53,8 @@ struct operation_on {
     /// The adjoints of open and of hoist.
     void open_back(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
     void hoist_back(frame&, slot /*s*/) const {}
-    /// Adds to the cotangents of operands; those that depend on less than `reach` receive nothing, and parameters receive only where
-    /// it is dependence::input.
+    /// Adds to the cotangents of operands; those that depend on less than `reach` receive nothing, and
+    /// parameters receive only where it is dependence::input.
     void back(frame&, slot /*s*/, index /*row*/, index /*n*/, dependence /*reach*/) const {}
     /// What the chunk that begins at `row` sends to the chunk before it, or to the call before.
     void pass_to_chunk_before(frame&, slot /*s*/, index /*row*/) const {}
@@ -66,7 +67,8 @@ struct operation_on {
     void after_unrolled_chunk(frame&, slot /*s*/, index /*row*/, index /*n*/) const {}
 };
 
-/// An operation_on as the engine calls it. What belongs to the adjoint does nothing in a program that goes forward alone.
+/// An operation_on as the engine calls it. What belongs to the adjoint does nothing in a program that goes
+/// forward alone.
 template <class T, class Backend>
 struct operation {
     using frame = fprnn::frame<T, Backend>;

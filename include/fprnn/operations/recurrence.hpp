@@ -11,8 +11,8 @@
 
 namespace fprnn::operations {
 
-/// A recurrence M of rows of tokens. What M does not say is here: carries, states that are kept every 16 tokens or more and recomputed
-/// in the backward pass, trial states of an iteration, open tokens.
+/// A recurrence M of rows of tokens. What M does not say is here: carries, states that are kept every 16
+/// tokens or more and recomputed in the backward pass, trial states of an iteration, open tokens.
 /// Self: a struct that inherits from it and does more where it recurs.
 template <class M, class T, class Backend, class Self = void>
 struct recur : operation_on<T, Backend> {
@@ -209,7 +209,8 @@ struct recur : operation_on<T, Backend> {
     }
 
 private:
-    /// Computes what the steps of a chunk hoist, at its first evaluation: a recurrence that sees y_{t−1} alone is evaluated before `open`.
+    /// Computes what the steps of a chunk hoist, at its first evaluation: a recurrence that sees y_{t−1}
+    /// alone is evaluated before `open`.
     static void hoist_steps(frame& f, slot s, index row, index n) {
         if constexpr (hoists) {
             memory& m = own(f, s);
@@ -262,7 +263,8 @@ private:
         });
         return true;
     }
-    /// Channels side by side where there are fewer sequences than threads, and steps with what is hoisted. Says whether there is reason to.
+    /// Channels side by side where there are fewer sequences than threads, and steps with what is hoisted.
+    /// Says whether there is reason to.
     static bool run_channels(frame& f, slot s, index row, index n,
                              const body::recur<M, T>& all) requires(recurrence_of_channels<M>) {
         strided<const T> hoisted{};
@@ -310,7 +312,8 @@ private:
     static bool can_open(const frame& f, slot s) {
         return opens && f.graph[s].depends == dependence::current && depends_beside_input(f, s) < dependence::current;
     }
-    /// Whether what an iteration does not change is computed once for a chunk: where it is in a cache when it is read again.
+    /// Whether what an iteration does not change is computed once for a chunk: where it is in a cache when it
+    /// is read again.
     static bool can_hoist(const frame& f, slot s) {
         if constexpr (hoists) {
             constexpr index most = index(1) << 20;  // numbers

@@ -33,7 +33,8 @@ struct prepare_recurrence_back {
     }
 };
 
-/// What the bodies of a recurrence's tokens have: rows of its inputs, of which token t's is t·tile rows further.
+/// What the bodies of a recurrence's tokens have: rows of its inputs, of which token t's is t·tile rows
+/// further.
 template <class M, class T>
 struct recurrence_rows {
     typename M::sizes of;
@@ -166,7 +167,8 @@ struct open_value_back {
     }
 };
 
-/// ū alone of the adjoint: S_bar enters as the cotangent of the state behind all tokens and leaves as that of the state before.
+/// ū alone of the adjoint: S_bar enters as the cotangent of the state behind all tokens and leaves as that of
+/// the state before.
 template <class M, class T>
 struct recur_back_input {
     recurrence_rows<M, T> rows;

@@ -38,7 +38,8 @@ struct scan_back {
 
 namespace operations {
 
-/// h_t = λ_t ⊙ h_{t−1} + u_t. A tile's sequences lie side by side, so they are scanned as one row of tile·D channels.
+/// h_t = λ_t ⊙ h_{t−1} + u_t. A tile's sequences lie side by side, so they are scanned as one row of tile·D
+/// channels.
 template <class T, class Backend>
 struct scan : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;
@@ -122,7 +123,8 @@ struct scan : operation_on<T, Backend> {
 private:
     /// Outside of the iteration all tokens are at hand, inside it the chunk's.
     static index tokens_of(const frame& f, slot s, index n) { return f.graph.is_iterated(s) ? f.span : n / f.tile; }
-    /// Tokens that the same sequences have at a time. Through those behind its end the cotangent of a sequence's state goes unchanged.
+    /// Tokens that the same sequences have at a time. Through those behind its end the cotangent of a
+    /// sequence's state goes unchanged.
     static void back_to_ends(frame& f, slot s, index row, index n, const body::scan_back<T>& all) {
         const index D = f.width(s), q = row % f.tile, sequences = n / all.tokens;
         T* const aside = f.template own<memory>(s).aside;

@@ -53,7 +53,8 @@ struct shift : operation_on<T, Backend> {
     }
 };
 
-/// y_{t−1}^{ℓ−1}: inside a chunk the previous iterate one token earlier; at its first token, what the chunk before reached.
+/// y_{t−1}^{ℓ−1}: inside a chunk the previous iterate one token earlier; at its first token, what the chunk
+/// before reached.
 template <class T, class Backend>
 struct shift_of_iterate : operation_on<T, Backend> {
     using typename operation_on<T, Backend>::frame, typename operation_on<T, Backend>::slot;

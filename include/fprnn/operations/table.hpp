@@ -92,8 +92,8 @@ struct operation_of<mix_node<Q, V, W>, G, S, T, Backend>
 template <class F, const graph::view& G, graph::slot S, class T, class Backend>
 struct operation_of<fixed_point_node<F>, G, S, T, Backend> : std::type_identity<operations::fixed_point<T, Backend>> {};
 
-/// As Operation<Functor, Numbers...>. A functor is taken apart, because nvcc spells a type in its kernels by the alias that named
-/// it, here chain_functor<E> with all names of the expression.
+/// As Operation<Functor, Numbers...>. A functor is taken apart, because nvcc spells a type in its kernels by
+/// the alias that named it, here chain_functor<E> with all names of the expression.
 template <class Functor>
 struct functor_apart;
 template <template <class...> class F, class... A>
@@ -182,7 +182,8 @@ template <class Root, class T, class Backend, bool Adjoint>
 inline constexpr auto operations_of = detail::table_of<Root, T, Backend, Adjoint>(
     types_by_slot<Root>(), std::make_index_sequence<graph::view_of<Root>.size()>());
 
-/// Nodes of a stage of an expression that depend in one of the ways from First to Last, in the order in which they are evaluated.
+/// Nodes of a stage of an expression that depend in one of the ways from First to Last, in the order in which
+/// they are evaluated.
 template <class Root, class Backend, std::size_t Stage, dependence First, dependence Last = First>
 inline constexpr auto slots_of = detail::slots_that_depend<Root, Backend>(Stage, First, Last);
 

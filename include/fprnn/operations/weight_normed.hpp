@@ -15,7 +15,8 @@ struct weight_norm_function {
         });
     }
 
-    /// With v̂ = v_r / ‖v_r‖: ḡ_r += v̂ᵀ W̄_r, v̄_r += (g_r / ‖v_r‖) (W̄_r − v̂ (v̂ᵀ W̄_r)); nothing where v_r = 0, which has no v̂.
+    /// With v̂ = v_r / ‖v_r‖: ḡ_r += v̂ᵀ W̄_r, v̄_r += (g_r / ‖v_r‖) (W̄_r − v̂ (v̂ᵀ W̄_r)); nothing where
+    /// v_r = 0, which has no v̂.
     template <class Team, class T>
     FPRNN_BOTH static void back(index k, const T* v, T g, const T* W_bar, T* v_bar, T* g_bar) {
         l2_normalise_function::measure<Team, T>(k, v, [&](const auto& of, T norm, T slope) {

@@ -4,7 +4,8 @@
 
 namespace fprnn {
 
-/// What one call did, counted where it is called: what a backend repeats by itself is counted once, however often it happens.
+/// What one call did, counted where it is called: what a backend repeats by itself is counted once, however
+/// often it happens.
 struct work_counters {
     index matrix_products = 0;     ///< products with rows of the iteration
     index hoisted_products = 0;    ///< products over all tokens, outside of the iteration

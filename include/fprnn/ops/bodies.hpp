@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <utility>
 
-/// What operations, rules and engine do with rows: bodies, which a backend calls as row<Team>(row, worker). Those of an operation are
-/// in its header.
+/// What operations, rules and engine do with rows: bodies, which a backend calls as row<Team>(row, worker).
+/// Those of an operation are in its header.
 namespace fprnn::body {
 
 /// The addresses of row r.

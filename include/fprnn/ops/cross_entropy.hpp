@@ -76,8 +76,8 @@ FPRNN_BOTH void softmax_slope(index V, const X* x, softmax_row<T> m, std::int32_
     Team::once([&] { bar[target] = static_cast<X>(static_cast<T>(bar[target]) - scale); });
 }
 
-/// Of every token what its logits say, and its part of the gradient, in the host's memory: adds to result.sequences and overwrites
-/// result.answers. A backend with memory of its own specialises it.
+/// Of every token what its logits say, and its part of the gradient, in the host's memory: adds to
+/// result.sequences and overwrites result.answers. A backend with memory of its own specialises it.
 template <class Backend>
 struct cross_entropy_rows {
     template <class T, class X>
@@ -107,7 +107,8 @@ struct cross_entropy_rows {
     }
 };
 
-/// cross_entropy of views that lie where the backend works with them; it may have stored the logits as what is computed in T.
+/// cross_entropy of views that lie where the backend works with them; it may have stored the logits as what
+/// is computed in T.
 template <class T, class X, class Backend>
 void cross_entropy(view<const X> logits, view<const std::int32_t> targets, view<X> logits_bar, Backend& backend,
                    cross_entropy_result<T>& result) {
@@ -148,9 +149,9 @@ struct cross_entropy_back {
 }  // namespace body
 
 /// Softmax cross-entropy, computed from shifted logits.
-/// logits: [B,T,V]; targets: [B,T] in [0,V), or ignored_target: the mask. `logits_bar` [B,T,V], when given, is overwritten
-/// with the loss's gradient (softmax − one-hot) / tokens, for the price of one more pass. A logit that is not finite gives a
-/// loss of NaN. Errors: shapes, a target outside.
+/// logits: [B,T,V]; targets: [B,T] in [0,V), or ignored_target: the mask. `logits_bar` [B,T,V], when given,
+/// is overwritten with the loss's gradient (softmax − one-hot) / tokens, for the price of one more pass. A
+/// logit that is not finite gives a loss of NaN. Errors: shapes, a target outside.
 /// Overwrites `result` in the memory that it has, or returns it.
 template <array_like A, backend_of<A> Backend>
 void cross_entropy(const A& logits, view<const std::int32_t> targets, writes<A> logits_bar, Backend& backend,

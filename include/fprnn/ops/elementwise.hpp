@@ -6,8 +6,9 @@
 #include <cstddef>
 #include <utility>
 
-/// Elementwise functions and their chains. A chain is a type made of functions and argument positions alone, so that it
-/// can be the template argument of a kernel on any backend: multiply<argument<0>, sigmoid<argument<1>>>.
+/// Elementwise functions and their chains. A chain is a type made of functions and argument positions alone,
+/// so that it can be the template argument of a kernel on any backend: multiply<argument<0>,
+/// sigmoid<argument<1>>>.
 ///
 /// Every node has  value(a)         its value, given the arguments a[0], a[1], …
 ///                 back(a, g, bar)  adds to bar[i] the cotangent of argument i, given the cotangent g of the value.
@@ -77,7 +78,8 @@ struct multiply {
     }
 };
 
-/// A function of one argument; F has value(x) and slope(x, y), the derivative where y = value(x), and may have a name to be printed.
+/// A function of one argument; F has value(x) and slope(x, y), the derivative where y = value(x), and may
+/// have a name to be printed.
 template <class F, class A>
 struct apply {
     template <class V>
@@ -170,8 +172,9 @@ struct negate_function {
     }
 };
 
-// The K pointers are unpacked and not looped over: GCC 12 vectorises the addresses of an array of them, and where AVX-512 has
-// no tuning of its own (-march=native -O3 in a virtual machine) it fails to compile what it makes of that.
+// The K pointers are unpacked and not looped over: GCC 12 vectorises the addresses of an array of them, and
+// where AVX-512 has no tuning of its own (-march=native -O3 in a virtual machine) it fails to compile what it
+// makes of that.
 
 /// y = F(a[0], …, a[K−1]) for one row.
 template <class F, class Team, std::size_t K, class T>
@@ -203,7 +206,8 @@ FPRNN_BOTH void send(Lane lane, T* bar, V v) {
         lane.add(bar, v);
 }
 
-/// a_bar[k] += (∂F/∂a[k]) ⊙ y_bar for one row, or = where flag k of Stores is set; a null a_bar[k] is left out.
+/// a_bar[k] += (∂F/∂a[k]) ⊙ y_bar for one row, or = where flag k of Stores is set; a null a_bar[k] is left
+/// out.
 template <class F, class Team, std::size_t K, class T, bool... Stores>
 FPRNN_BOTH void row_back(index channels, const small_array<const T*, K>& a, const T* y_bar,
                          const small_array<T*, K>& a_bar) {
@@ -286,7 +290,8 @@ template <array_like A, backend_of<A> Backend = reference>
 array_of<element<A>, Backend> sigmoid(const A& x, Backend backend = {}) {
     return detail::map<chain::sigmoid_function>("sigmoid", x, backend);
 }
-/// The adjoint: x̄ += ȳ ⊙ y ⊙ (1 − y). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+/// The adjoint: x̄ += ȳ ⊙ y ⊙ (1 − y). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not
+/// match.
 template <array_like A, backend_of<A> Backend = reference>
 void sigmoid_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::sigmoid_function>("sigmoid_back", x, y_bar, x_bar, backend);
@@ -297,7 +302,8 @@ template <array_like A, backend_of<A> Backend = reference>
 array_of<element<A>, Backend> silu(const A& x, Backend backend = {}) {
     return detail::map<chain::silu_function>("silu", x, backend);
 }
-/// The adjoint: x̄ += ȳ ⊙ σ(x) ⊙ (1 + x (1 − σ(x))). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+/// The adjoint: x̄ += ȳ ⊙ σ(x) ⊙ (1 + x (1 − σ(x))). x, y_bar, x_bar: one shape; accumulates. Errors: shapes
+/// that do not match.
 template <array_like A, backend_of<A> Backend = reference>
 void silu_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::silu_function>("silu_back", x, y_bar, x_bar, backend);
@@ -330,7 +336,8 @@ template <array_like A, backend_of<A> Backend = reference>
 array_of<element<A>, Backend> tanh(const A& x, Backend backend = {}) {
     return detail::map<chain::tanh_function>("tanh", x, backend);
 }
-/// The adjoint: x̄ += ȳ ⊙ (1 − y²). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not match.
+/// The adjoint: x̄ += ȳ ⊙ (1 − y²). x, y_bar, x_bar: one shape; accumulates. Errors: shapes that do not
+/// match.
 template <array_like A, backend_of<A> Backend = reference>
 void tanh_back(const A& x, reads<A> y_bar, writes<A> x_bar, Backend backend = {}) {
     detail::map_back<chain::tanh_function>("tanh_back", x, y_bar, x_bar, backend);

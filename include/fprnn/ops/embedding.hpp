@@ -20,7 +20,8 @@ inline void require_tokens(const char* operation, view<const std::int32_t> token
         });
 }
 
-/// The rows of a table that tokens stand for, and what is added to them, in the host's memory. A backend with memory of its own specialises it.
+/// The rows of a table that tokens stand for, and what is added to them, in the host's memory. A backend with
+/// memory of its own specialises it.
 template <class Backend>
 struct embedding_rows {
     template <class T, class X>
@@ -59,8 +60,8 @@ void embedding_back(view<const std::int32_t> tokens, view<const X> y_bar, view<T
 }  // namespace detail
 
 /// Rows of a table: y[b,t] = table[tokens[b,t]].
-/// table: [V,D]; tokens: [B,T] in [0,V), the host's; overwrites y [B,T,D], or returns it. Errors: shapes, a token outside the
-/// table.
+/// table: [V,D]; tokens: [B,T] in [0,V), the host's; overwrites y [B,T,D], or returns it. Errors: shapes, a
+/// token outside the table.
 template <array_like A, backend_of<A> Backend = reference>
 void embedding(const A& table, view<const std::int32_t> tokens, writes<A> y, Backend backend = {}) {
     detail::require_here(backend, "embedding", detail::named{"table", table}, detail::named{"y", y});

@@ -18,9 +18,9 @@ inline linear_sizes require_linear(const char* operation, const shape& x, const 
     return {x[0] * x[1], x[2], W[0]};
 }
 
-/// product(to, from) on whole tiles of rows: where they lie, except for the last, partly filled one, which is copied
-/// beside rows of zeros. All products then have the same shape, so a row's bits depend neither on the number of rows nor
-/// on its place among them. A machine without tiles takes all rows at a time.
+/// product(to, from) on whole tiles of rows: where they lie, except for the last, partly filled one, which is
+/// copied beside rows of zeros. All products then have the same shape, so a row's bits depend neither on the
+/// number of rows nor on its place among them. A machine without tiles takes all rows at a time.
 template <class T, class Backend, class Product>
 void for_each_tile(Backend& backend, index rows, matrix<const T> from, matrix<T> to, Product&& product) {
     if constexpr (requires { Backend::tile; }) {
@@ -46,7 +46,8 @@ void for_each_tile(Backend& backend, index rows, matrix<const T> from, matrix<T>
     }
 }
 
-/// y = x Wᵀ of rows that lie where the backend works with them, and x̄ += ȳ W, W̄ += ȳᵀx, of which either may be left out.
+/// y = x Wᵀ of rows that lie where the backend works with them, and x̄ += ȳ W, W̄ += ȳᵀx, of which either may
+/// be left out.
 template <class T, class Backend>
 void multiply_rows(matrix<const T> x, matrix<const T> W, matrix<T> y, bool overwrite, Backend& backend) {
     for_each_tile<T>(backend, x.rows, x, y, [&](auto to, auto from) { backend.multiply(to, from, W, overwrite); });
@@ -64,8 +65,9 @@ void multiply_rows_back(matrix<const T> x, matrix<const T> W, matrix<const T> y_
 }  // namespace detail
 
 /// A linear map of every token: y_t = W x_t + b.
-/// x: [B,T,k]; W: [n,k]; b: [n], none when left out; returns [B,T,n]. Products go over tiles of Backend::tile rows, the
-/// last one padded: equal tokens give equal bits wherever they stand. Errors: shapes that do not match.
+/// x: [B,T,k]; W: [n,k]; b: [n], none when left out; returns [B,T,n]. Products go over tiles of Backend::tile
+/// rows, the last one padded: equal tokens give equal bits wherever they stand. Errors: shapes that do not
+/// match.
 template <array_like A, backend_of<A> Backend = reference>
 array_of<element<A>, Backend> linear(const A& x, reads<A> W, reads<A> b = {}, Backend backend = {}) {
     using T = element<A>;
@@ -88,8 +90,9 @@ tensor<element<A>> linear(const A&, const Others&...) {
 }
 
 /// The adjoint: x̄_t += Wᵀ ȳ_t,  W̄ += Σ_t ȳ_t x_tᵀ,  b̄ += Σ_t ȳ_t.
-/// x, x_bar: [B,T,k]; W, W_bar: [n,k]; y_bar: [B,T,n]; b_bar: [n]; any of the three may be left out; accumulates. W̄ and b̄
-/// are formed on the calling thread, from all tokens at once. Errors: shapes that do not match.
+/// x, x_bar: [B,T,k]; W, W_bar: [n,k]; y_bar: [B,T,n]; b_bar: [n]; any of the three may be left out;
+/// accumulates. W̄ and b̄ are formed on the calling thread, from all tokens at once. Errors: shapes that do
+/// not match.
 template <array_like A, backend_of<A> Backend = reference>
 void linear_back(const A& x, reads<A> W, reads<A> y_bar, writes<A> x_bar, writes<A> W_bar, writes<A> b_bar = {},
                  Backend backend = {}) {

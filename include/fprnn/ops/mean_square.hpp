@@ -45,9 +45,10 @@ void mean_square(view<const T> y, view<const T> targets, view<T> y_bar, Backend&
 
 }  // namespace detail
 
-/// Mean square of outputs − targets, both [B,T,n]; a target of NaN is not counted: the mask. `outputs_bar` [B,T,n], when given, is overwritten
-/// with the gradient 2 (outputs − targets) / numbers. An output that is not finite and counts gives a loss that is not. Errors: shapes.
-/// Overwrites `result` in the memory that it has, or returns it.
+/// Mean square of outputs − targets, both [B,T,n]; a target of NaN is not counted: the mask. `outputs_bar`
+/// [B,T,n], when given, is overwritten with the gradient 2 (outputs − targets) / numbers. An output that is
+/// not finite and counts gives a loss that is not. Errors: shapes. Overwrites `result` in the memory that it
+/// has, or returns it.
 template <array_like A, backend_of<A> Backend>
 void mean_square(const A& outputs, view<const element<A>> targets, writes<A> outputs_bar, Backend& backend,
                  mean_square_result& result) {

@@ -20,7 +20,8 @@ concept host_array = requires(const A& a) {
 };
 
 namespace detail {
-/// What an array's operations take beside it: views. A backend with memory of its own specialises it for its tensors.
+/// What an array's operations take beside it: views. A backend with memory of its own specialises it for its
+/// tensors.
 template <class A>
 struct arguments;
 template <host_array A>
@@ -118,8 +119,8 @@ void require_optional(const char* operation, const char* name, const view<T>& go
 /// Rows of the last extent.
 inline index rows_of(const shape& s) { return s.back() == 0 ? 0 : s.count() / s.back(); }
 
-/// How eager operations come by arrays and go over rows: in the host's memory, on its threads, a block of rows each. A backend with memory of
-/// its own specialises it, with the same functions.
+/// How eager operations come by arrays and go over rows: in the host's memory, on its threads, a block of
+/// rows each. A backend with memory of its own specialises it, with the same functions.
 template <class Backend>
 struct eager {
     template <class T>
@@ -154,9 +155,9 @@ struct eager {
     static void each_channel(Backend& backend, index rows, const Body& body) {
         each_row<T>(backend, rows, body);
     }
-    /// The same for bodies that add to a sum [n]: body(receiver) makes one. Adds what all rows have added to `to`. Every block of rows has a sum
-    /// of its own and these are added in order: the bits do not depend on the number of threads. finish() is what has to happen with
-    /// it, or not at all.
+    /// The same for bodies that add to a sum [n]: body(receiver) makes one. Adds what all rows have added to
+    /// `to`. Every block of rows has a sum of its own and these are added in order: the bits do not depend on
+    /// the number of threads. finish() is what has to happen with it, or not at all.
     template <class T, class Body, class Finish>
     static void each_row_with_sum(Backend& backend, index rows, index n, T* to, Body&& body, Finish&& finish) {
         constexpr index block = 64;

@@ -19,10 +19,12 @@ std::complex<T> conjugate(std::complex<T> x) {
     return std::conj(x);
 }
 
-/// How many tokens ahead the kernels fetch: rows of several arrays are, measured, more than the processor fetches by itself.
+/// How many tokens ahead the kernels fetch: rows of several arrays are, measured, more than the processor
+/// fetches by itself.
 inline constexpr index fetched_ahead = 4;
 
-/// h_t = λ_t ⊙ h_{t−1} + u_t for one sequence of T rows that are `stride` apart, from h_{−1} = carry (zero when null).
+/// h_t = λ_t ⊙ h_{t−1} + u_t for one sequence of T rows that are `stride` apart, from h_{−1} = carry (zero
+/// when null).
 template <class Team, class T>
 FPRNN_BOTH void scan(index tokens, index channels, index stride, const T* lambda, const T* u, const T* carry, T* h) {
     for (index t = 0; t < tokens; ++t) {
@@ -40,7 +42,8 @@ FPRNN_BOTH void scan(index tokens, index channels, index stride, const T* lambda
 }
 
 /// The adjoint: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ conj(h_{t−1}).
-/// `running` [D] holds the cotangent of the carry out and ends as that of the carry in. lambda_bar and u_bar may be null.
+/// `running` [D] holds the cotangent of the carry out and ends as that of the carry in. lambda_bar and u_bar
+/// may be null.
 template <class Team, update Update = update::accumulate, class T>
 FPRNN_BOTH void scan_back(index tokens, index channels, index stride, const T* lambda, const T* h, const T* carry,
                           const T* h_bar, T* running, T* lambda_bar, T* u_bar) {
@@ -84,8 +87,8 @@ struct sequence_walk {
           stride(d == direction::forward ? channels : -channels) {}
 };
 
-/// body(sequence, first channel, channels) for blocks of channels, which do not know of each other: few sequences of many
-/// channels keep all threads busy, too.
+/// body(sequence, first channel, channels) for blocks of channels, which do not know of each other: few
+/// sequences of many channels keep all threads busy, too.
 template <class Backend, class Body>
 void for_each_scan(Backend& backend, index sequences, index channels, Body&& body) {
     constexpr index block = 512;
@@ -118,10 +121,10 @@ void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction
     });
 }
 
-/// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                                     (eq. intro_rnn)
-/// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. The carry out is h's last token, or the carry
-/// itself where T = 0. Reversed: h_t = λ_t ⊙ h_{t+1} + u_t, from h_T = carry, and the carry out is the first token. Real and
-/// complex. Errors: shapes that do not match.
+/// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                             (eq. intro_rnn)
+/// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. The carry out is h's last token,
+/// or the carry itself where T = 0. Reversed: h_t = λ_t ⊙ h_{t+1} + u_t, from h_T = carry, and the carry out
+/// is the first token. Real and complex. Errors: shapes that do not match.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>
 tensor<element<A>> scan(const A& lambda, reads<A> u, reads<A> carry = {}, direction d = direction::forward,
                         Backend backend = {}) {
@@ -147,10 +150,11 @@ struct scan_cotangents {
     explicit scan_cotangents(const shape& s) : lambda(s), u(s), carry({s[0], s[2]}) {}
 };
 
-/// The adjoint of scan is a scan in the other direction: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1} with the carry-out's
-/// cotangent added at the last token; ū += g, λ̄_t += g_t ⊙ conj(h_{t−1}), the carry-in's += conj(λ_0) ⊙ g_0.
-/// h: the scan's value; h_bar: [B,T,D]; carry, carry_bar: [B,D] or left out; accumulates into `into`, or overwrites it on
-/// request, which spares reading it. A complex cotangent is ∂/∂Re + i ∂/∂Im. Errors: shapes that do not match.
+/// The adjoint of scan is a scan in the other direction: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1} with the
+/// carry-out's cotangent added at the last token; ū += g, λ̄_t += g_t ⊙ conj(h_{t−1}), the carry-in's +=
+/// conj(λ_0) ⊙ g_0. h: the scan's value; h_bar: [B,T,D]; carry, carry_bar: [B,D] or left out; accumulates
+/// into `into`, or overwrites it on request, which spares reading it. A complex cotangent is ∂/∂Re + i ∂/∂Im.
+/// Errors: shapes that do not match.
 template <update Update = update::accumulate, host_array A, host_memory_backend<element<A>> Backend = reference>
 void scan_back(const A& lambda, reads<A> h, reads<A> carry, reads<A> h_bar, reads<A> carry_bar,
                scan_cotangents<element<A>>& into, direction d = direction::forward, Backend backend = {}) {

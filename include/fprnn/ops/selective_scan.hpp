@@ -5,7 +5,8 @@
 
 #include <algorithm>
 
-/// The selective scan of whole sequences; its bodies, a sequence or a token at a time, are in selective_scan_kernel.hpp.
+/// The selective scan of whole sequences; its bodies, a sequence or a token at a time, are in
+/// selective_scan_kernel.hpp.
 namespace fprnn {
 
 namespace detail {
@@ -24,8 +25,9 @@ kernel::selective_scan_shape require_selective_scan(const char* operation, const
     return {u[1], N, D, D, N};
 }
 
-/// Many tokens of a sequence are scanned in blocks of channels whose states and rates, up to N = 128, take half of a
-/// first-level cache. Within a block, which begins at channel `first`, a matrix [N,D] lies as [N, channels].
+/// Many tokens of a sequence are scanned in blocks of channels whose states and rates, up to N = 128, take
+/// half of a first-level cache. Within a block, which begins at channel `first`, a matrix [N,D] lies as [N,
+/// channels].
 template <class T>
 struct channel_blocks {
     index N, D, tokens;
@@ -69,8 +71,8 @@ struct selective_scan_value {
 
 /// Scan with a matrix state: H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,  y_t = c_tᵀ H_t, from H_{−1} = H.
 ///                                                                                        (eq. mamba, app. mamba-definition)
-/// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out. selective_scan_into uses the memory of
-/// `out` when it has the shapes. Errors: shapes that do not match.
+/// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out. selective_scan_into uses
+/// the memory of `out` when it has the shapes. Errors: shapes that do not match.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>
 void selective_scan_into(selective_scan_value<element<A>>& out, const A& delta, reads<A> omega, reads<A> b, reads<A> c,
                          reads<A> u, reads<A> H = {}, Backend backend = {}) {
@@ -132,14 +134,15 @@ struct selective_scan_cotangents {
         : delta(s), omega({N, s[2]}), b({s[0], s[1], N}), c({s[0], s[1], N}), u(s), H({s[0], N, s[2]}) {}
 };
 
-/// The adjoint, from Ḣ_{T−1} = H_bar. With λ_t = exp(−A ⊙ Δ_t), A = exp(ω), and G_t = λ_{t+1} ⊙ G_{t+1} + c_t ȳ_tᵀ:
+/// The adjoint, from Ḣ_{T−1} = H_bar. With λ_t = exp(−A ⊙ Δ_t), A = exp(ω), and G_t = λ_{t+1} ⊙ G_{t+1} + c_t
+/// ȳ_tᵀ:
 ///
 ///     c̄_t += H_t ȳ_t,  b̄_t += G_t (Δ_t ⊙ u_t),  ū_t += Δ_t ⊙ G_tᵀ b_t,  H̄ += λ_0 ⊙ G_0,
 ///     Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,  ω̄ −= A ⊙ Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t
 ///
-/// Arguments as selective_scan's; y_bar: [B,T,D]; H_bar: [B,N,D], zero when left out; accumulates into `into`. States are
-/// recomputed: besides the results it takes the memory of B + 1 rates [N,D] and, a thread, of about T/16 + 16 states of a
-/// block of channels. Errors: shapes that do not match.
+/// Arguments as selective_scan's; y_bar: [B,T,D]; H_bar: [B,N,D], zero when left out; accumulates into
+/// `into`. States are recomputed: besides the results it takes the memory of B + 1 rates [N,D] and, a thread,
+/// of about T/16 + 16 states of a block of channels. Errors: shapes that do not match.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>
 void selective_scan_back(const A& delta, reads<A> omega, reads<A> b, reads<A> c, reads<A> u, reads<A> H, reads<A> y_bar,
                          reads<A> H_bar, selective_scan_cotangents<element<A>>& into, Backend backend = {}) {

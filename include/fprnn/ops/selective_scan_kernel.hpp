@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <type_traits>
 
-/// The recurrence of Mamba with a matrix state H [N,D]:                              (eq. mamba, app. mamba-definition)
+/// The recurrence of Mamba with a matrix state H [N,D]:                    (eq. mamba, app. mamba-definition)
 ///
 ///     λ_t = exp(−A ⊙ Δ_t),  A = exp(ω) [N,D]
 ///     H_t = λ_t ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ
@@ -32,7 +32,8 @@ FPRNN_BOTH inline V decay_rate(V step) {
     return step * V(T(-1.44269504088896340736));
 }
 
-/// y_t of one token, from H_{t−1} = from to H_t = to, [N,width], which may be the same memory, of D of the channels.
+/// y_t of one token, from H_{t−1} = from to H_t = to, [N,width], which may be the same memory, of D of the
+/// channels.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_token(index N, index D, index width, const T* A, const T* delta, const T* b, const T* c,
                                      const T* u, const T* from, T* to, T* y) {
@@ -87,7 +88,8 @@ FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const 
     }
 }
 
-/// The states alone, of one token or more: from H_{−1} to H_{T−1}, [N,width], which may be the same memory, of s.channels channels.
+/// The states alone, of one token or more: from H_{−1} to H_{T−1}, [N,width], which may be the same memory,
+/// of s.channels channels.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, index width, const T* A, const T* delta,
                                        const T* b, const T* u, const T* from, T* to) {
@@ -111,8 +113,8 @@ struct open_token {
     const T *delta, *b, *u;
 };
 
-/// One token with its input left open: H ← λ ⊙ H, and then y = p + g ⊙ u with p = cᵀH and g = (cᵀb) Δ. The input of the token
-/// `before`, when there is one, arrives first: H is then read and written once for both.
+/// One token with its input left open: H ← λ ⊙ H, and then y = p + g ⊙ u with p = cᵀH and g = (cᵀb) Δ. The
+/// input of the token `before`, when there is one, arrives first: H is then read and written once for both.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_open(index N, index D, const T* A, const T* delta, const T* b, const T* c, T* H, T* p,
                                     T* g, const open_token<T>* before = nullptr) {
@@ -188,7 +190,8 @@ FPRNN_BOTH void selective_scan_back_input(const selective_scan_shape& s, const T
     }
 }
 
-/// The whole adjoint of one token, from H = H_{t−1} and H_bar = Ḣ_t, which becomes Ḣ_{t−1}. With G = Ḣ_t + c ȳᵀ:
+/// The whole adjoint of one token, from H = H_{t−1} and H_bar = Ḣ_t, which becomes Ḣ_{t−1}. With G = Ḣ_t + c
+/// ȳᵀ:
 ///
 ///     c̄ += H_t ȳ,  b̄ += G (Δ ⊙ u),  ū += Δ ⊙ Gᵀb,  Δ̄ += u ⊙ Gᵀb − Σ_n A ⊙ λ ⊙ H ⊙ G,  Ā −= Δ ⊙ λ ⊙ H ⊙ G
 ///
@@ -241,9 +244,9 @@ inline index selective_scan_back_scratch(index tokens, index N, index D) {
     return (blocks + std::clamp<index>(tokens, 1, selective_scan_block) - 1) * N * D + 2 * D;
 }
 
-/// The whole adjoint of T tokens from H = H_{−1}: states are recomputed forward once, keeping one in 16, and again block
-/// by block on the way back. Everything accumulates, and a cotangent that is null is not wanted; H_bar enters as Ḣ_{T−1} and
-/// leaves as Ḣ_{−1}.
+/// The whole adjoint of T tokens from H = H_{−1}: states are recomputed forward once, keeping one in 16, and
+/// again block by block on the way back. Everything accumulates, and a cotangent that is null is not wanted;
+/// H_bar enters as Ḣ_{T−1} and leaves as Ḣ_{−1}.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_back(const selective_scan_shape& s, const T* A, const T* delta, const T* b, const T* c,
                                     const T* u, const T* H, const T* y_bar, T* H_bar, T* A_bar, T* delta_bar, T* b_bar,

@@ -7,8 +7,8 @@ namespace fprnn {
 
 namespace body {
 
-/// Of T tokens a sequence, row by row: to_t = from_{t−1}, or to_t += from_{t−1}, with to_0 of the carry, which may be null. Backwards
-/// to_t = from_{t+1}, and so on, with to_{T−1} of the carry.
+/// Of T tokens a sequence, row by row: to_t = from_{t−1}, or to_t += from_{t−1}, with to_0 of the carry,
+/// which may be null. Backwards to_t = from_{t+1}, and so on, with to_{T−1} of the carry.
 template <class T, bool Backwards, bool Adds>
 struct neighbour {
     index channels, tokens;
@@ -36,8 +36,8 @@ struct neighbour {
 }  // namespace body
 
 /// One token later: y_t = x_{t−1}, from x_{−1} = carry.
-/// x: [B,T,D]; carry: [B,D], zero when left out; returns y [B,T,D]. The carry out is x's last token, or the carry itself
-/// where T = 0. Errors: shapes that do not match.
+/// x: [B,T,D]; carry: [B,D], zero when left out; returns y [B,T,D]. The carry out is x's last token, or the
+/// carry itself where T = 0. Errors: shapes that do not match.
 template <array_like A, backend_of<A> Backend = reference>
 array_of<element<A>, Backend> shift(const A& x, reads<A> carry = {}, Backend backend = {}) {
     using T = element<A>;
@@ -61,8 +61,8 @@ tensor<element<A>> shift(const A&, const Others&...) {
 }
 
 /// The adjoint: x̄_{t−1} += ȳ_t, the carry-out's cotangent goes to the last token, and the carry-in's += ȳ_0.
-/// y_bar, x_bar: [B,T,D]; carry_out_bar, carry_bar: [B,D], either may be left out; accumulates into x_bar and carry_bar.
-/// Errors: shapes that do not match.
+/// y_bar, x_bar: [B,T,D]; carry_out_bar, carry_bar: [B,D], either may be left out; accumulates into x_bar and
+/// carry_bar. Errors: shapes that do not match.
 template <array_like A, backend_of<A> Backend = reference>
 void shift_back(const A& y_bar, reads<A> carry_out_bar, writes<A> x_bar, writes<A> carry_bar = {},
                 Backend backend = {}) {

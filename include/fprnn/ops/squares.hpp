@@ -6,9 +6,10 @@
 
 namespace fprnn::kernel {
 
-/// Sums of squares of a row, and what a norm does where they leave the range of T: it takes `scale` times the row
-/// instead, a power of two, so that digits do not change. Squares that underflow do not count beside ε = 1e-5. Adjoints
-/// lose what a slope 1/σ below the smallest normal number sends back, and the plain sum raises the overflow flag.
+/// Sums of squares of a row, and what a norm does where they leave the range of T: it takes `scale` times the
+/// row instead, a power of two, so that digits do not change. Squares that underflow do not count beside ε =
+/// 1e-5. Adjoints lose what a slope 1/σ below the smallest normal number sends back, and the plain sum raises
+/// the overflow flag.
 template <class T>
 struct squares {
     static constexpr T scale = static_cast<T>(sizeof(T) == sizeof(float) ? 0x1p-80 : 0x1p-600);

@@ -6,8 +6,8 @@
 
 namespace fprnn {
 
-/// Tries the laws of fprnn::recurrence on M, on serial_team, pack_team and a team of three threads, with random numbers in double, for
-/// sequences of 35 tokens:
+/// Tries the laws of fprnn::recurrence on M, on serial_team, pack_team and a team of three threads, with
+/// random numbers in double, for sequences of 35 tokens:
 ///
 ///     step         is claims.plain, where there is one; has the same state without y and in place; goes on where a call before ended
 ///     open, close  have the y and the state of step, with and without a token before that was not closed
@@ -17,7 +17,8 @@ namespace fprnn {
 ///     all          write what they are given and nothing beside it, read nothing that scratch held before, and give on several threads
 ///                  what they give on one
 ///
-/// Returns what is broken, and does not throw because of it. argument_error when no widths are claimed or M::of refuses some.
+/// Returns what is broken, and does not throw because of it. argument_error when no widths are claimed or
+/// M::of refuses some.
 ///
 ///     const auto verdict = fprnn::check_recurrence<my_recurrence>({.widths = {{4, 4}, {17, 17}}});
 ///     if (!verdict.ok()) throw std::runtime_error(verdict.to_string());

@@ -11,12 +11,13 @@
 
 namespace fprnn {
 
-/// The short causal convolution of Mamba and its kin, depthwise: each channel has K weights, its taps, of its last K tokens and a bias.
+/// The short causal convolution of Mamba and its kin, depthwise: each channel has K weights, its taps, of its
+/// last K tokens and a bias.
 ///
 ///     y_t = bias + Σ_{j<K} w_j ⊙ x_{t−K+1+j}
 ///
-/// The state is x of the last K − 1 tokens, [K−1,D]. Parameters: w [K,D], the oldest token's first, and the bias [D], which start
-/// uniform on ±1/√K.
+/// The state is x of the last K − 1 tokens, [K−1,D]. Parameters: w [K,D], the oldest token's first, and the
+/// bias [D], which start uniform on ±1/√K.
 template <int K>
 struct convolution_recurrence {
     static_assert(K >= 1, "convolution<\"name\", K>: K, the tokens that it sees, must be at least 1");

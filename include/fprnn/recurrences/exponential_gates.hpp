@@ -5,14 +5,16 @@
 
 namespace fprnn {
 
-/// The gates of xLSTM's cells for one token, stabilised: a state C that is multiplied by σ(f) and to which what is multiplied by e^i is
-/// added. Beside it stands m, the logarithm of the largest weight in it, and C holds the state in units of e^{⌈m⌉}:
+/// The gates of xLSTM's cells for one token, stabilised: a state C that is multiplied by σ(f) and to which
+/// what is multiplied by e^i is added. Beside it stands m, the logarithm of the largest weight in it, and C
+/// holds the state in units of e^{⌈m⌉}:
 ///
 ///     m ← max(log σ(f) + m⁻, i),   C ← f' C + i' …,   f' = exp(log σ(f) + ⌈m⁻⌉ − ⌈m⌉) < e,   i' = exp(i − ⌈m⌉) ≤ 1
 ///
-/// Nothing overflows. ⌈m⌉ is constant but for its steps, so that no gradient goes through it: derivatives of C at a constant unit are the
-/// derivatives of C. m = 0 says that the state is empty, whatever C holds, since carries begin as zeros; an m that would be 0 becomes the
-/// smallest normal number. So the first token has i' > 1/e for any i. V: a number or a register of them.
+/// Nothing overflows. ⌈m⌉ is constant but for its steps, so that no gradient goes through it: derivatives of
+/// C at a constant unit are the derivatives of C. m = 0 says that the state is empty, whatever C holds, since
+/// carries begin as zeros; an m that would be 0 becomes the smallest normal number. So the first token has i'
+/// > 1/e for any i. V: a number or a register of them.
 template <class V, class T>
 struct exponential_gates {
     V f, i, m;

@@ -7,13 +7,15 @@
 
 namespace fprnn {
 
-/// The gated delta rule of α, k, v, β and q, a state S [K,V] for each of H heads: n steps a token, the first of which forgets.
+/// The gated delta rule of α, k, v, β and q, a state S [K,V] for each of H heads: n steps a token, the first
+/// of which forgets.
 ///
 ///     S ← α_t S;   for j < n:  r = v_j − Sᵀk_j,  S ← S + β_j k_j rᵀ;   y_t = Sᵀq_t
 ///
-/// which for n = 1 is S_t = α (S − β k (kᵀS)) + β k vᵀ (Gated DeltaNet), for α = 1 DeltaNet, for n > 1 (Gated) DeltaProduct.
-/// A token has α [H], k [n,H,K], v [n,H,V], β [n,H], q [H,K] and y [H,V]; S is [H,K,V]. K, V and n follow from the widths.
-/// With |k| = 1, 0 ≤ β ≤ 2 and 0 ≤ α ≤ 1 the state's map has a norm of at most 1; `normalise` and `sigmoid` make them so.
+/// which for n = 1 is S_t = α (S − β k (kᵀS)) + β k vᵀ (Gated DeltaNet), for α = 1 DeltaNet, for n > 1
+/// (Gated) DeltaProduct. A token has α [H], k [n,H,K], v [n,H,V], β [n,H], q [H,K] and y [H,V]; S is [H,K,V].
+/// K, V and n follow from the widths. With |k| = 1, 0 ≤ β ≤ 2 and 0 ≤ α ≤ 1 the state's map has a norm of at
+/// most 1; `normalise` and `sigmoid` make them so.
 struct gated_delta_recurrence {
     static constexpr const char* name = "gated_delta";
     static constexpr std::size_t inputs = 5;

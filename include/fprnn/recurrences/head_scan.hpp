@@ -9,11 +9,13 @@
 
 namespace fprnn {
 
-/// The scan of Mamba-2, one decay for a head, of a, b, u and c: a state S [N,P] for each of H heads, which share the b and c of G groups.
+/// The scan of Mamba-2, one decay for a head, of a, b, u and c: a state S [N,P] for each of H heads, which
+/// share the b and c of G groups.
 ///
 ///     S_t = a_t S_{t−1} + b_t u_tᵀ,   y_t = S_tᵀ c_t
 ///
-/// A token has a [H], b and c [G,N], u and y [H,P]; head h is of group ⌊hG/H⌋. Mamba-2 has a = exp(−exp(A) Δ) and u = Δ x.
+/// A token has a [H], b and c [G,N], u and y [H,P]; head h is of group ⌊hG/H⌋. Mamba-2 has a = exp(−exp(A) Δ)
+/// and u = Δ x.
 template <int G = 1>
 struct head_scan_recurrence {
     static_assert(G >= 1, "head_scan<groups>: there must be at least 1 group");
@@ -187,7 +189,8 @@ private:
         for (index n = 0; n < s.states; ++n) sum += b[n] * c[n];
         return sum;
     }
-    /// f(h, i, count) of the channels from i on of head h, for all heads that have some of the given channels.
+    /// f(h, i, count) of the channels from i on of head h, for all heads that have some of the given
+    /// channels.
     template <class F>
     FPRNN_BOTH static void each_head(const sizes& s, index first, index count, const F& f) {
         for (index end = first + count; first < end;) {

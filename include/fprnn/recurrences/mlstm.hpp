@@ -10,12 +10,14 @@
 
 namespace fprnn {
 
-/// xLSTM's matrix cell of the raw gates i and f, of k, v and q, a state C [K,V] and n [K] for each of H heads (Beck et al. 2024):
+/// xLSTM's matrix cell of the raw gates i and f, of k, v and q, a state C [K,V] and n [K] for each of H heads
+/// (Beck et al. 2024):
 ///
 ///     C_t = σ(f) C_{t−1} + e^i κ_t v_tᵀ,   n_t = σ(f) n_{t−1} + e^i κ_t,   y_t = C_tᵀq_t / max(|n_tᵀq_t|, 1),   κ = k / √K
 ///
-/// A token has i and f [H], k and q [H,K], v and y [H,V]. The state is [H, KV + K + 1]: C and n of a head in units of e^{⌈m⌉}, in which the
-/// 1 of the denominator is e^{−⌈m⌉}, and m, see exponential_gates. y does not depend on the unit.
+/// A token has i and f [H], k and q [H,K], v and y [H,V]. The state is [H, KV + K + 1]: C and n of a head in
+/// units of e^{⌈m⌉}, in which the 1 of the denominator is e^{−⌈m⌉}, and m, see exponential_gates. y does not
+/// depend on the unit.
 struct mlstm_recurrence {
     static constexpr const char* name = "mlstm";
     static constexpr std::size_t inputs = 5;

@@ -67,8 +67,8 @@ buffer<T> prepared_parameters([[maybe_unused]] const typename M::sizes& of, view
 }  // namespace detail
 
 /// y_t = read(S_t), S_t = step(S_{t−1}; x_t), from S_{−1} = S.
-/// x: M::inputs arrays [B,T,width]; parameters: M's, none where it has none; S: [B,state], zero when left out; B and T may be 0.
-/// Errors: shapes that do not match, widths that M refuses.
+/// x: M::inputs arrays [B,T,width]; parameters: M's, none where it has none; S: [B,state], zero when left
+/// out; B and T may be 0. Errors: shapes that do not match, widths that M refuses.
 ///
 ///     auto [y, S] = fprnn::recur<fprnn::gated_delta_recurrence, float>({alpha, k, v, beta, q});
 template <class M, class T, host_memory_backend<T> Backend = reference>
@@ -104,8 +104,9 @@ struct recurrence_cotangents {
     }
 };
 
-/// The adjoint, from ȳ and the cotangent of the carry out, S_bar [B,state], zero when left out. Accumulates into `into`. States are
-/// recomputed: it takes the memory of about T/16 + 16 states a thread. Errors: shapes that do not match.
+/// The adjoint, from ȳ and the cotangent of the carry out, S_bar [B,state], zero when left out. Accumulates
+/// into `into`. States are recomputed: it takes the memory of about T/16 + 16 states a thread. Errors: shapes
+/// that do not match.
 template <class M, class T, host_memory_backend<T> Backend = reference>
 void recur_back(const recurrence_inputs<M, T>& x, view<const T> parameters, view<const T> S, view<const T> y_bar,
                 view<const T> S_bar, recurrence_cotangents<M, T>& into, Backend backend = {}) {

@@ -15,8 +15,8 @@ template <class M, class T>
 using cotangents_of_token = small_array<T*, M::inputs>;
 }  // namespace detail
 
-/// A recurrence with a state S of any shape: y_t = read(S_t), S_t = step(S_{t−1}; x_t), where x_t are the rows of one token of several
-/// inputs. A type M says, for one sequence,
+/// A recurrence with a state S of any shape: y_t = read(S_t), S_t = step(S_{t−1}; x_t), where x_t are the
+/// rows of one token of several inputs. A type M says, for one sequence,
 ///
 ///     M::name                                   what explain(layer) calls it
 ///     M::inputs                                 K, a std::size_t
@@ -37,8 +37,9 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 ///     M::prepare<Team>(of, raw, p)
 ///     M::prepare_back<Team>(of, p, p_bar, raw_bar)                     raw_bar += …
 ///
-/// One whose channels of y know nothing of each other may take a step of some of them, so that threads share the channels of one sequence; and
-/// it may hoist what it computes of some inputs, once where these do not depend on the iterate:
+/// One whose channels of y know nothing of each other may take a step of some of them, so that threads share
+/// the channels of one sequence; and it may hoist what it computes of some inputs, once where these do not
+/// depend on the iterate:
 ///
 ///     M::step_of<Team>(of, first, count, p, x, from, to, y)            step, of `count` channels; y null: S_t alone
 ///     M::hoisted_inputs                         which inputs: bit k is input k
@@ -46,8 +47,8 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 ///     M::hoist<Team>(of, p, x, to)
 ///     M::step_hoisted<Team>(of, first, count, hoisted, x, from, to, y)  step_of, to the bit
 ///
-/// One that is affine in an input as wide as y, M::open_input, may open a token, y = p + g ⊙ u: what is iterated is then two vectors,
-/// whatever the state is.
+/// One that is affine in an input as wide as y, M::open_input, may open a token, y = p + g ⊙ u: what is
+/// iterated is then two vectors, whatever the state is.
 ///
 ///     M::open<Team>(of, p, x, S, P, G, before)  S_t without what u adds, in place; P and G. `before`: the rows of the token before,
 ///                                               whose u has not been added to S yet, or null
@@ -55,8 +56,9 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 ///     M::open_back<Team>(of, p, x, S_bar, K, G)                        ū = G ⊙ ȳ + K of an open token
 ///     M::back_input<Team>(of, p, x, y_bar, S_bar, u_bar)               ū alone of `back`
 ///
-/// Everything else follows: carries and their cotangents, states that are recomputed in the backward pass, iterations of a fixed point,
-/// chunks, streaming. check_recurrence<M>() in fprnn/recurrences/check_recurrence.hpp says whether all of this holds.
+/// Everything else follows: carries and their cotangents, states that are recomputed in the backward pass,
+/// iterations of a fixed point, chunks, streaming. check_recurrence<M>() in
+/// fprnn/recurrences/check_recurrence.hpp says whether all of this holds.
 template <class M>
 concept recurrence = requires(typename M::sizes of, std::array<index, M::inputs> widths, double* p, const double* c,
                               detail::rows_of_token<M, double> x, detail::cotangents_of_token<M, double> x_bar) {
@@ -103,8 +105,9 @@ inline constexpr bool is_recurrence = recurrence<M>;  // a concept in a static_a
 
 namespace recurring {
 
-/// Σ_{i<n} of terms that `add`(i, sum) adds, in four sums, so that an addition need not wait for the one before. Inlined, because registers
-/// may alias everything: what `add` captures would be loaded again after each store.
+/// Σ_{i<n} of terms that `add`(i, sum) adds, in four sums, so that an addition need not wait for the one
+/// before. Inlined, because registers may alias everything: what `add` captures would be loaded again after
+/// each store.
 template <class V, class Add>
 [[gnu::always_inline]] FPRNN_BOTH inline V sum_of(index n, const Add& add) {
     V a(0), b(0), c(0), d(0);
@@ -158,8 +161,9 @@ index scratch(const typename M::sizes& of, index tokens) {
     return M::scratch(of) + states * M::state(of);
 }
 
-/// The adjoint of all tokens from S = S_{−1}: states are recomputed once, keeping one in 16, and again block by block. S_bar enters
-/// as the cotangent of S_{T−1} and leaves as that of S_{−1}. y_bar: rows `y_stride` apart.
+/// The adjoint of all tokens from S = S_{−1}: states are recomputed once, keeping one in 16, and again block
+/// by block. S_bar enters as the cotangent of S_{T−1} and leaves as that of S_{−1}. y_bar: rows `y_stride`
+/// apart.
 template <class M, class Team, class T>
 FPRNN_BOTH void back(const typename M::sizes& of, index tokens, const T* p, const rows<M, const T>& x, const T* S,
                      const T* y_bar, index y_stride, T* S_bar, const rows<M, T>& x_bar, T* p_bar, T* memory) {

@@ -26,8 +26,8 @@ struct recurrence_claims {
     using token = std::array<std::vector<double>, M::inputs>;
     /// Widths of the inputs that the laws are tried at; one at least.
     std::vector<std::array<index, M::inputs>> widths;
-    /// The definition by plain loops: makes S_t of S = S_{t−1} for one token, in place, and returns y_t. None: value and state are compared
-    /// between teams alone.
+    /// The definition by plain loops: makes S_t of S = S_{t−1} for one token, in place, and returns y_t.
+    /// None: value and state are compared between teams alone.
     std::function<std::vector<double>(const typename M::sizes& of, const std::vector<double>& raw_parameters,
                                       const token& x, std::vector<double>& S)>
         plain{};
@@ -83,7 +83,8 @@ public:
         adjoints();
         gradients();
     }
-    /// On the threads of a team, of which each has some of the channels, functions give what they give on one.
+    /// On the threads of a team, of which each has some of the channels, functions give what they give on
+    /// one.
     void try_on_threads(recurrence_laws<M, serial_team<double>> one) {
         team_of_turns::together = true;
         for (const bool backwards : {false, true}) {
@@ -240,7 +241,8 @@ private:
         equal("open_back sends what back does", k, bars[M::open_input]);
     }
 
-    /// Cotangents of inputs, state and prepared parameters of token t, each begun at `value`; those of input *without are not asked for.
+    /// Cotangents of inputs, state and prepared parameters of token t, each begun at `value`; those of input
+    /// *without are not asked for.
     std::vector<fenced> back_token(index t, double value, const std::size_t* without) const {
         std::vector<fenced> bars;
         for (std::size_t k = 0; k < M::inputs; ++k) bars.emplace_back(widths_[k], value);

@@ -6,7 +6,7 @@
 
 namespace fprnn {
 
-/// Mamba's recurrence of Δ, b, c and u with the state H [N,D]:                     (eq. mamba, app. mamba-definition)
+/// Mamba's recurrence of Δ, b, c and u with the state H [N,D]:             (eq. mamba, app. mamba-definition)
 ///
 ///     H_t = exp(−A ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,   y_t = c_tᵀ H_t,   A = exp(ω) [N,D]
 struct selective_scan_recurrence {

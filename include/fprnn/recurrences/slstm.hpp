@@ -14,7 +14,8 @@ namespace fprnn {
 ///
 ///     c_t = σ(f) c_{t−1} + e^i tanh(z),   n_t = σ(f) n_{t−1} + e^i,   y_t = σ(o) c_t / n_t
 ///
-/// The state is [3,D]: c and n in units of e^{⌈m⌉}, and m, see exponential_gates. y does not depend on the unit.
+/// The state is [3,D]: c and n in units of e^{⌈m⌉}, and m, see exponential_gates. y does not depend on the
+/// unit.
 struct slstm_recurrence {
     static constexpr const char* name = "slstm";
     static constexpr std::size_t inputs = 4;

@@ -8,7 +8,8 @@
 
 namespace fprnn {
 
-/// gradcheck for a function of named parameters, f(theta), and the gradient that a tape gave. Errors: other names or shapes.
+/// gradcheck for a function of named parameters, f(theta), and the gradient that a tape gave. Errors: other
+/// names or shapes.
 template <class F>
 gradcheck_result gradcheck(F&& f, parameter_tree<double> theta, const parameter_tree<double>& gradient,
                            gradcheck_options options = {}) {

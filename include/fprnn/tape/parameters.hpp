@@ -10,8 +10,8 @@
 
 namespace fprnn {
 
-/// Named parameters in one flat array. A name is a path such as "blocks.0.Q"; a tree's gradient is a tree of the same
-/// layout, so optimisers and files walk the flat array and the list of entries.
+/// Named parameters in one flat array. A name is a path such as "blocks.0.Q"; a tree's gradient is a tree of
+/// the same layout, so optimisers and files walk the flat array and the list of entries.
 template <class T>
 class parameter_tree {
 public:
@@ -25,7 +25,8 @@ public:
 
     parameter_tree() = default;
 
-    /// Appends a parameter and initialises it; argument_error when the name is taken or 64 bits cannot address so many.
+    /// Appends a parameter and initialises it; argument_error when the name is taken or 64 bits cannot
+    /// address so many.
     void add(const parameter_spec& spec, seed s = {}) {
         require(!contains(spec.name), "parameter_tree", [&] { return "the name '" + spec.name + "' is used twice"; });
         const index offset = size(), all = checked_sum(offset, spec.extents.count(), "parameter_tree");

@@ -8,8 +8,8 @@
 
 namespace fprnn {
 
-/// A tree's numbers where a backend works with them: the tree's own. A backend with memory of its own specialises it, with a copy.
-/// The tree must outlive it.
+/// A tree's numbers where a backend works with them: the tree's own. A backend with memory of its own
+/// specialises it, with a copy. The tree must outlive it.
 template <class T, class Backend>
 class parameters_on {
 public:
@@ -32,7 +32,8 @@ private:
     const parameter_tree<T>& theta_;
 };
 
-/// The parameters' cotangents where a backend adds to them: a tree. A backend with memory of its own specialises it.
+/// The parameters' cotangents where a backend adds to them: a tree. A backend with memory of its own
+/// specialises it.
 template <class T, class Backend>
 class gradient_on {
 public:

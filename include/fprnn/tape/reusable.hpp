@@ -5,8 +5,8 @@
 
 namespace fprnn {
 
-/// An object whose type is only known where it is used. It stays, with the memory that it has come to own, for the next use
-/// with that type.
+/// An object whose type is only known where it is used. It stays, with the memory that it has come to own,
+/// for the next use with that type.
 class reusable {
 public:
     /// The object, when it is a K; otherwise a new K in its place.

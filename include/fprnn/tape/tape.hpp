@@ -20,8 +20,9 @@ struct variable {
     std::size_t id = 0;
 };
 
-/// Reverse mode, one record per mathematical operation. A tape belongs to the parameters that it was made for and knows no
-/// operation by name: operations compute their value plainly and push one callback. It serves one step, or a loop:
+/// Reverse mode, one record per mathematical operation. A tape belongs to the parameters that it was made for
+/// and knows no operation by name: operations compute their value plainly and push one callback. It serves
+/// one step, or a loop:
 ///
 ///     tape<float> t(theta);
 ///     for (…) {
@@ -30,7 +31,8 @@ struct variable {
 ///         optimiser.step(theta, t.gradient(loss));
 ///     }
 ///
-/// where every step finds the memory of the one before: on the host, records of the same operations and shapes allocate nothing.
+/// where every step finds the memory of the one before: on the host, records of the same operations and
+/// shapes allocate nothing.
 ///
 /// Values and their cotangents are stored as X, by default as what parameters are, T.
 template <class T, backend_for<T> Backend = default_backend, class X = T>
@@ -41,8 +43,8 @@ public:
     /// What values and cotangents are in.
     using array = typename Backend::template array<X>;
 
-    /// `theta` must outlive the tape and keep its values until the gradient has been taken; a backend with memory of its own has a
-    /// copy, made here and by clear().
+    /// `theta` must outlive the tape and keep its values until the gradient has been taken; a backend with
+    /// memory of its own has a copy, made here and by clear().
     explicit tape(const parameter_tree<T>& theta, Backend backend = Backend{})
         : theta_(theta), backend_(std::move(backend)), gradient_(backend_, theta) {
         there_ = &own_.emplace(backend_, theta);
@@ -80,7 +82,8 @@ public:
         p.value = std::move(value);
         return {used_++};
     }
-    /// The value of an operation; back(tape, self) reads bar(self) and adds to the bars of its operands and parameters.
+    /// The value of an operation; back(tape, self) reads bar(self) and adds to the bars of its operands and
+    /// parameters.
     template <std::invocable<tape&, variable> Back>
     variable record(array value, Back back) {
         place& p = next();
@@ -97,8 +100,8 @@ public:
         backend_.assign(value, extents);
         return value;
     }
-    /// What the next record keeps for its way back: a K, the one that stood here before clear() when that was a K, too. It
-    /// stays where it is until a record that keeps something else stands here.
+    /// What the next record keeps for its way back: a K, the one that stood here before clear() when that was
+    /// a K, too. It stays where it is until a record that keeps something else stands here.
     template <class K>
     K& keep() {
         return next().kept.template as<K>();
@@ -112,15 +115,16 @@ public:
         p.has_bar = true;
         return p.bar;
     }
-    /// The cotangents of the parameters, to add to; those of a backend with memory of its own are here once gradient() returns.
+    /// The cotangents of the parameters, to add to; those of a backend with memory of its own are here once
+    /// gradient() returns.
     parameter_tree<T>& parameter_bars() { return gradient_.tree(); }
     /// The parameters and their cotangents where the backend works with them, in the tree's layout.
     const parameters_on<T, Backend>& parameters_there() const { return *there_; }
     T* parameter_bar_data() { return gradient_.data(); }
     std::size_t records() const { return records_; }
 
-    /// The gradient of a loss, a tensor of one number, with respect to the parameters; bar() then has that of every
-    /// value. Called once: the records are spent.
+    /// The gradient of a loss, a tensor of one number, with respect to the parameters; bar() then has that of
+    /// every value. Called once: the records are spent.
     const parameter_tree<T>& gradient(variable loss) {
         back(loss);
         return fetch_gradient();

@@ -92,10 +92,10 @@ struct catbabi_rows {
 ///     targets    the answer where the input is "?", ignored_target elsewhere; with language_model the next token
 ///                everywhere but at <pad>, <eos> behind w_n
 ///
-/// Classes are the whole vocabulary: `<pad>` = 0, `<eos>` = 1, then words in the order in which they first come
-/// in the stories, training's, validation's and test's. Accuracy is that of measure_accuracy's tokens without
-/// language_model: right answers among all questions of all tasks together. Source: Schlag, Munkhdalai and
-/// Schmidhuber 2021, and the paper's app. evaluation, whose rows have T = 200.
+/// Classes are the whole vocabulary: `<pad>` = 0, `<eos>` = 1, then words in the order in which they first
+/// come in the stories, training's, validation's and test's. Accuracy is that of measure_accuracy's tokens
+/// without language_model: right answers among all questions of all tasks together. Source: Schlag,
+/// Munkhdalai and Schmidhuber 2021, and the paper's app. evaluation, whose rows have T = 200.
 ///
 /// A model starts each row from nothing. Of a story that a row begins within it cannot know what came before,
 /// so that some of its questions have no answer: it is so in the authors' program, and keeps their accuracies

@@ -8,8 +8,9 @@
 
 namespace fprnn {
 
-/// The parts of a task's data. Sequences that are made for one of them share no stream of random numbers with those of the others,
-/// whatever the seeds. Equal sequences can still be drawn by chance, which matters where there are not many.
+/// The parts of a task's data. Sequences that are made for one of them share no stream of random numbers with
+/// those of the others, whatever the seeds. Equal sequences can still be drawn by chance, which matters where
+/// there are not many.
 enum class split { train, validation, test };
 
 namespace detail {
@@ -17,8 +18,8 @@ namespace detail {
 /// Sequences of a part are numbered below this.
 inline constexpr std::uint64_t sequences_of_a_split = std::uint64_t{1} << 62;
 
-/// The random numbers of a sequence that is made: the highest bits of the stream's number tell the parts apart, hence no pair of seeds
-/// can mix them.
+/// The random numbers of a sequence that is made: the highest bits of the stream's number tell the parts
+/// apart, hence no pair of seeds can mix them.
 inline random_stream stream_of(seed s, split part, std::uint64_t sequence) {
     const std::uint64_t bits = part == split::test ? 2 : part == split::validation ? 1 : 0;
     return {s, sequence | bits << 62};

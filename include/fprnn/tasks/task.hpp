@@ -15,8 +15,8 @@
 
 namespace fprnn {
 
-/// A task as a value, for programs that choose it when they run: what it is trained on, what it is tested on, and what is counted.
-/// as_task(word_problem{…}) and others make one.
+/// A task as a value, for programs that choose it when they run: what it is trained on, what it is tested on,
+/// and what is counted. as_task(word_problem{…}) and others make one.
 struct task {
     using sampler = std::function<void(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first)>;
     /// Data of one length, which is what the task counts it in: tokens, letters, bytes.
@@ -40,7 +40,8 @@ struct task {
     std::string guess_name = "guessing";
 };
 
-/// A task of a sampler with name(), vocabulary(), classes() and a member `part`, whose rows have as many tokens as are asked for.
+/// A task of a sampler with name(), vocabulary(), classes() and a member `part`, whose rows have as many
+/// tokens as are asked for.
 template <class Data>
 task as_task_of_any_length(Data data) {
     task t;
@@ -66,7 +67,8 @@ inline task as_task(const word_problem& data) {
     return t;
 }
 
-/// A length is that of the strings, in letters. The score is the share of letters that are right while the true ones are read.
+/// A length is that of the strings, in letters. The score is the share of letters that are right while the
+/// true ones are read.
 inline task as_task(const copying& data) {
     task t;
     t.name = data.name();
@@ -88,9 +90,9 @@ inline task as_task(const copying& data) {
     return t;
 }
 
-/// A length is that of the longest rows, as modular_arithmetic counts them; the shortest of a test are of `least` or, where that is more, of the
-/// longest's length. The score is scaled: 0 for one answer in `modulus`, 1 for all; the guess is the one
-/// constant answer that is right most often in 4096 rows.
+/// A length is that of the longest rows, as modular_arithmetic counts them; the shortest of a test are of
+/// `least` or, where that is more, of the longest's length. The score is scaled: 0 for one answer in
+/// `modulus`, 1 for all; the guess is the one constant answer that is right most often in 4096 rows.
 inline task as_task(const modular_arithmetic& data, index least = 40) {
     task t;
     t.name = data.name();
@@ -120,8 +122,8 @@ inline task as_task(const modular_arithmetic& data, index least = 40) {
     return t;
 }
 
-/// A length is that of the windows, in bytes. What is tested on is the part for validation, every byte once; the score is the cross-entropy
-/// in bits per byte.
+/// A length is that of the windows, in bytes. What is tested on is the part for validation, every byte once;
+/// the score is the cross-entropy in bits per byte.
 inline task as_task(const text_files& text, seed s) {
     task t;
     t.name = text.name();
@@ -138,9 +140,9 @@ inline task as_task(const text_files& text, seed s) {
     return t;
 }
 
-/// A length is that of the rows. What is tested on is the part for tests, every question of it once and by itself, whatever `ask` says of a
-/// language model; the guess is the one answer that is right most often there. With ask.whole_stories a length is at least that of the longest
-/// story.
+/// A length is that of the rows. What is tested on is the part for tests, every question of it once and by
+/// itself, whatever `ask` says of a language model; the guess is the one answer that is right most often
+/// there. With ask.whole_stories a length is at least that of the longest story.
 inline task as_task(const catbabi& data, seed s, const catbabi_options& ask = {}) {
     task t;
     t.name = data.name();

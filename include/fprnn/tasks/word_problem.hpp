@@ -15,12 +15,12 @@ namespace fprnn {
 
 /// A finite group whose elements are the numbers 0 … order−1, element 0 being the identity.
 ///
-/// Its name is one of S1 … S7 (symmetric), A1 … A7 (alternating), Z1 … Z1000 (cyclic), or a direct product of these
-/// such as "A4xZ5", of at most 10,000 elements; any other text is an argument_error.
+/// Its name is one of S1 … S7 (symmetric), A1 … A7 (alternating), Z1 … Z1000 (cyclic), or a direct product of
+/// these such as "A4xZ5", of at most 10,000 elements; any other text is an argument_error.
 ///
-/// Order of the elements: a permutation p is the word p(0) p(1) … p(n−1), and words are in lexicographic order, in
-/// A_n those of the even permutations alone; Z_n counts up; the first factor of a product is its most significant
-/// digit, so (i,j,k) is (i·|G₂| + j)·|G₃| + k.
+/// Order of the elements: a permutation p is the word p(0) p(1) … p(n−1), and words are in lexicographic
+/// order, in A_n those of the even permutations alone; Z_n counts up; the first factor of a product is its
+/// most significant digit, so (i,j,k) is (i·|G₂| + j)·|G₃| + k.
 class finite_group {
 public:
     static constexpr index max_order = 10000;
@@ -87,8 +87,8 @@ private:
             return position(result);
         }
 
-        // The lexicographic rank by the Lehmer code. Words 2k and 2k+1 differ by exchanging the last two letters, so
-        // one of them is even: the even permutations' own rank is half of it.
+        // The lexicographic rank by the Lehmer code. Words 2k and 2k+1 differ by exchanging the last two
+        // letters, so one of them is even: the even permutations' own rank is half of it.
         index position(const word& p) const {
             index rank = 0;
             for (std::size_t k = 0; k < degree(); ++k) {
@@ -164,27 +164,29 @@ private:
 ///
 ///     acc_0 = x_0,   acc_t = acc_{t−1} · x_t,
 ///
-/// with tokens that are uniform on the group. Tokens and targets are both elements, so vocabulary and classes are the
-/// group's order. Source: the paper's state-tracking task, app. evaluation; Merrill et al. 2024.
+/// with tokens that are uniform on the group. Tokens and targets are both elements, so vocabulary and classes
+/// are the group's order. Source: the paper's state-tracking task, app. evaluation; Merrill et al. 2024.
 ///
-/// Data are made as they are asked for, and sequence s is a pure function of (group, seed, part, s): the batch it
-/// comes in, the order of calls and other threads do not change it, and a shorter T gives a prefix of it.
+/// Data are made as they are asked for, and sequence s is a pure function of (group, seed, part, s): the
+/// batch it comes in, the order of calls and other threads do not change it, and a shorter T gives a prefix
+/// of it.
 struct word_problem {
     using split = fprnn::split;
 
     finite_group group;
     fprnn::seed seed{};
     split part = split::train;
-    /// The authors' layout: the first token and its target are both the number after the last element, and elements follow.
+    /// The authors' layout: the first token and its target are both the number after the last element, and
+    /// elements follow.
     bool begin_token = false;
 
     std::string name() const { return group.name(); }
     index vocabulary() const { return group.order() + begin_token; }
     index classes() const { return vocabulary(); }
 
-    /// Overwrites row b of tokens [B,T] with sequence first_sequence + b, and of targets [B,T] with its products.
-    /// Sequences are numbered from 0 to 2^62 − 1. argument_error when the shapes are not both [B,T].
-    /// This is what train() and evaluate() call.
+    /// Overwrites row b of tokens [B,T] with sequence first_sequence + b, and of targets [B,T] with its
+    /// products. Sequences are numbered from 0 to 2^62 − 1. argument_error when the shapes are not both
+    /// [B,T]. This is what train() and evaluate() call.
     void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first_sequence) const {
         detail::require_rows("word_problem", tokens, targets, first_sequence);
         const auto order = static_cast<std::uint64_t>(group.order());

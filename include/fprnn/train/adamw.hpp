@@ -43,8 +43,8 @@ struct adamw_step {
 ///     m ← β₁ m + (1−β₁) g,   v ← β₂ v + (1−β₂) g²,   m̂ = m/(1−β₁ᵏ),   v̂ = v/(1−β₂ᵏ),
 ///     θ ← θ − η w θ − η m̂ / (√v̂ + ε),
 ///
-/// with w = weight_decay for entries with `decay`, otherwise 0. The decay is decoupled: it does not pass through m
-/// and v. Source: Loshchilov and Hutter 2019, algorithm 2, with η on both terms as is usual.
+/// with w = weight_decay for entries with `decay`, otherwise 0. The decay is decoupled: it does not pass
+/// through m and v. Source: Loshchilov and Hutter 2019, algorithm 2, with η on both terms as is usual.
 ///
 /// A gradient with NaN or Inf spoils m and v for good: ask first_nonfinite before.
 template <class T>
@@ -73,8 +73,8 @@ public:
     const parameter_tree<T>& first_moment() const { return first_moment_; }
     const parameter_tree<T>& second_moment() const { return second_moment_; }
 
-    /// Becomes what another optimiser was after `steps` steps; the options stay. argument_error, with nothing changed, when
-    /// steps is negative or a moment has another layout.
+    /// Becomes what another optimiser was after `steps` steps; the options stay. argument_error, with nothing
+    /// changed, when steps is negative or a moment has another layout.
     void restore(std::int64_t steps, const parameter_tree<T>& first_moment, const parameter_tree<T>& second_moment) {
         require(steps >= 0, "adamw", [&] { return "steps must be at least 0, got " + std::to_string(steps); });
         require_layout(first_moment, "first_moment");
@@ -90,8 +90,8 @@ public:
         step(theta, gradient, options_.learning_rate);
     }
 
-    /// One step in place. argument_error, with theta unchanged, when the learning rate is not a positive number or
-    /// when a tree's names and shapes are not those that the optimiser was made for.
+    /// One step in place. argument_error, with theta unchanged, when the learning rate is not a positive
+    /// number or when a tree's names and shapes are not those that the optimiser was made for.
     void step(parameter_tree<T>& theta, const parameter_tree<T>& gradient, double learning_rate) {
         require_rate(learning_rate);
         require_layout(theta, "theta");
@@ -108,7 +108,8 @@ public:
         }
     }
 
-    /// Counts a step that somebody else takes, who has the moments, and says what it is; they come back by restore.
+    /// Counts a step that somebody else takes, who has the moments, and says what it is; they come back by
+    /// restore.
     adamw_step<T> next(double learning_rate) {
         require_rate(learning_rate);
         const auto k = static_cast<double>(++steps_);

@@ -18,8 +18,8 @@ concept asks_for_classes = sampler<Sample> || sampler_of<Sample, T, std::int32_t
 template <class Sample, class T>
 concept sampler_for = reads_tokens<Sample, T> || asks_for_classes<Sample, T> || sampler_of<Sample, T, T>;
 
-/// Of data that are given to train and evaluate with parameters of type T: what a batch holds, and its loss, which is the mean square
-/// where targets are real numbers, otherwise the cross-entropy.
+/// Of data that are given to train and evaluate with parameters of type T: what a batch holds, and its loss,
+/// which is the mean square where targets are real numbers, otherwise the cross-entropy.
 template <class T, class Sample>
 struct batch {
     static constexpr bool is_sampled = sampler_for<Sample, T>;

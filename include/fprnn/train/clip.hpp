@@ -8,8 +8,8 @@
 
 namespace fprnn {
 
-/// ‖tree‖₂ over all its parameters, summed in double from the first number to the last. It is NaN or Inf when a number
-/// is, and Inf when a square leaves the range of double.
+/// ‖tree‖₂ over all its parameters, summed in double from the first number to the last. It is NaN or Inf when
+/// a number is, and Inf when a square leaves the range of double.
 template <class T>
 double global_norm(const parameter_tree<T>& tree) {
     double sum = 0;
@@ -17,9 +17,9 @@ double global_norm(const parameter_tree<T>& tree) {
     return std::sqrt(sum);
 }
 
-/// Scales the tree in place by max_norm/‖tree‖₂ when its norm is larger, and returns the norm it had before. A tree
-/// whose norm is not finite is left as it is: scaling would only hide where the NaN came from. argument_error unless
-/// max_norm is positive; infinity only measures. Source: Pascanu et al. 2013.
+/// Scales the tree in place by max_norm/‖tree‖₂ when its norm is larger, and returns the norm it had before.
+/// A tree whose norm is not finite is left as it is: scaling would only hide where the NaN came from.
+/// argument_error unless max_norm is positive; infinity only measures. Source: Pascanu et al. 2013.
 template <class T>
 double clip_by_global_norm(parameter_tree<T>& tree, double max_norm) {
     require(max_norm > 0, "clip_by_global_norm",

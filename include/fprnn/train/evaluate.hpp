@@ -21,8 +21,8 @@ struct accuracies {
     double sequence = 0;  ///< share of sequences without a mistake among those of which a token counts
 };
 
-/// Of the first `prefix` tokens of every sequence; `answers` is [sequences, length], as in cross_entropy_result.
-/// Errors: `answers` is not whole sequences, or they are shorter than the prefix.
+/// Of the first `prefix` tokens of every sequence; `answers` is [sequences, length], as in
+/// cross_entropy_result. Errors: `answers` is not whole sequences, or they are shorter than the prefix.
 inline accuracies measure_accuracy(const std::vector<answer>& answers, index sequences, index prefix) {
     const auto count = static_cast<index>(answers.size());
     require(sequences >= 0 && (sequences == 0 ? count == 0 : count % sequences == 0), "measure_accuracy", [&] {
@@ -82,8 +82,8 @@ inline bool has_iterated(const convergence& c) {
 }
 }  // namespace detail
 
-/// Of a range of convergences, such as solutions, or pointers to them; a layer that did not iterate does not count. None when no
-/// layer did. `length`: tokens a sequence.
+/// Of a range of convergences, such as solutions, or pointers to them; a layer that did not iterate does not
+/// count. None when no layer did. `length`: tokens a sequence.
 template <class Layers>
 std::optional<convergence_summary> summarise(const Layers& layers, index length, summary_scratch& scratch) {
     auto& [iterations, residuals] = scratch;
@@ -122,10 +122,11 @@ struct evaluation {
     double loss = 0;                                 ///< nats per token that counts, or the mean square; 0 of none
 };
 
-/// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of
-/// sample(tokens, targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers and the
-/// convergence grow with their number. A model is asked to store its sequences as X, by evaluate(theta, tokens, &how, backend,
-/// sequences_as<X>), where that is not T. argument_error unless length and sequences are at least 1.
+/// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of sample(tokens,
+/// targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers
+/// and the convergence grow with their number. A model is asked to store its sequences as X, by
+/// evaluate(theta, tokens, &how, backend, sequences_as<X>), where that is not T. argument_error unless length
+/// and sequences are at least 1.
 template <class T, class Model, class Sample, backend_for<T> Backend = default_backend, class X = T>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
                     Backend backend = Backend{}, sequences_as<X> stored = {}) {

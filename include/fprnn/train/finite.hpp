@@ -11,7 +11,8 @@
 
 namespace fprnn {
 
-/// The name of the first parameter, in the tree's order, that holds a NaN or an Inf; none when all numbers are finite.
+/// The name of the first parameter, in the tree's order, that holds a NaN or an Inf; none when all numbers
+/// are finite.
 template <class T>
 std::optional<std::string> first_nonfinite(const parameter_tree<T>& tree) {
     for (const auto& e : tree.entries()) {
@@ -21,8 +22,8 @@ std::optional<std::string> first_nonfinite(const parameter_tree<T>& tree) {
     return std::nullopt;
 }
 
-/// The parameter with the largest number in magnitude, and that number: where to look when a loss is not finite and every
-/// parameter still is. An empty tree gives "" and 0; NaN counts as largest.
+/// The parameter with the largest number in magnitude, and that number: where to look when a loss is not
+/// finite and every parameter still is. An empty tree gives "" and 0; NaN counts as largest.
 template <class T>
 std::pair<std::string, double> largest_parameter(const parameter_tree<T>& tree) {
     std::pair<std::string, double> largest{"", 0.0};

@@ -4,9 +4,10 @@
 
 namespace fprnn {
 
-/// While it lives, the first SIGINT, SIGTERM or SIGHUP only makes requested() true, so that a loop can end in order. After it,
-/// a second SIGINT or SIGTERM ends the program as usual; a second SIGHUP does nothing, because a terminal that closes often sends two.
-/// Where SIGHUP is ignored, as under nohup, it stays ignored. The flag belongs to the process and stays set.
+/// While it lives, the first SIGINT, SIGTERM or SIGHUP only makes requested() true, so that a loop can end in
+/// order. After it, a second SIGINT or SIGTERM ends the program as usual; a second SIGHUP does nothing,
+/// because a terminal that closes often sends two. Where SIGHUP is ignored, as under nohup, it stays ignored.
+/// The flag belongs to the process and stays set.
 class interrupt {
 public:
     interrupt() {

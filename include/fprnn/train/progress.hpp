@@ -39,7 +39,8 @@ inline std::string duration_text(double seconds) {
     return text;
 }
 
-/// One line of at most `width` columns. A part that no longer fits is left out whole, so no number is ever cut.
+/// One line of at most `width` columns. A part that no longer fits is left out whole, so no number is ever
+/// cut.
 inline std::string progress_line(const progress_report& r, index total, double sequences_per_second,
                                  double seconds_left, int width) {
     std::string line = std::to_string(r.step) + "/" + std::to_string(total);
@@ -58,11 +59,11 @@ inline std::string progress_line(const progress_report& r, index total, double s
     return line;
 }
 
-/// Shows how training goes. On a terminal one line is rewritten, at most ten times a second and never wider than the
-/// window; elsewhere, in a file, a log or where TERM is missing or "dumb", a plain line is written every
-/// `seconds_between_lines`, without any control character. There are no colours. The first step and step `total`
-/// are always shown. Rate and time left are means since construction, of what came after `begun`, which was done before. Does not
-/// own the file.
+/// Shows how training goes. On a terminal one line is rewritten, at most ten times a second and never wider
+/// than the window; elsewhere, in a file, a log or where TERM is missing or "dumb", a plain line is written
+/// every `seconds_between_lines`, without any control character. There are no colours. The first step and
+/// step `total` are always shown. Rate and time left are means since construction, of what came after
+/// `begun`, which was done before. Does not own the file.
 class progress {
 public:
     /// argument_error when out is null, total negative or the interval not a number of at least 0.
@@ -115,7 +116,8 @@ private:
         return r.done.value_or(static_cast<double>(r.step) / static_cast<double>(total_));
     }
 
-    // Asked anew each time because windows are resized. The last column stays free: some terminals wrap on it.
+    // Asked anew each time because windows are resized. The last column stays free: some terminals wrap on
+    // it.
     int width() const { return is_terminal(out_) ? columns_of(out_) - 1 : std::numeric_limits<int>::max(); }
 
     std::FILE* out_;

@@ -7,19 +7,21 @@
 
 namespace fprnn {
 
-/// Data, as train and evaluate ask for them: sample(tokens, targets, first) overwrites row b of tokens and targets, both [B,T],
-/// with sequence first + b.
+/// Data, as train and evaluate ask for them: sample(tokens, targets, first) overwrites row b of tokens and
+/// targets, both [B,T], with sequence first + b.
 ///
 ///     tokens     in [0, vocabulary)
 ///     targets    in [0, classes), or ignored_target where no answer is asked for
 ///
-/// Every number has to be written: the arrays hold those of the call before. B and T differ from call to call; first is 0, B, … in
-/// evaluate and goes on through a training. Where row b is a function of first + b alone, as it should be, a training that is
-/// taken up again sees the sequences that it would have seen. Called by one thread at a time; what it throws ends the training
-/// or the evaluation, with the state of the last whole step.
+/// Every number has to be written: the arrays hold those of the call before. B and T differ from call to
+/// call; first is 0, B, … in evaluate and goes on through a training. Where row b is a function of first + b
+/// alone, as it should be, a training that is taken up again sees the sequences that it would have seen.
+/// Called by one thread at a time; what it throws ends the training or the evaluation, with the state of the
+/// last whole step.
 ///
-/// Either may be real numbers of the parameters' type instead, on the CPU: inputs [B,T,sample.inputs()], for a model of such inputs, and
-/// targets [B,T,sample.outputs()], whose loss is the mean square and where NaN asks for no answer.
+/// Either may be real numbers of the parameters' type instead, on the CPU: inputs [B,T,sample.inputs()], for
+/// a model of such inputs, and targets [B,T,sample.outputs()], whose loss is the mean square and where NaN
+/// asks for no answer.
 template <class Sample, class Input, class Target>
 concept sampler_of = std::invocable<Sample&, view<Input>, view<Target>, std::uint64_t>;
 template <class Sample>

@@ -12,8 +12,8 @@ namespace fprnn {
 /// How a learning rate falls after its warm-up.
 enum class decay { none, linear, cosine };
 
-/// The learning rate of each step, counted from 0. With W warm-up and N total steps, p = (step − W)/(N − W) and
-/// f = final_fraction:
+/// The learning rate of each step, counted from 0. With W warm-up and N total steps, p = (step − W)/(N − W)
+/// and f = final_fraction:
 ///
 ///     step < W:  peak · (step + 1)/W
 ///     step < N:  peak · (f + (1 − f) · s(p)),  s = 1 (none), 1 − p (linear), (1 + cos πp)/2 (cosine)
@@ -33,7 +33,8 @@ struct learning_rate_schedule {
         if (step < warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(warmup_steps);
         if (decay == fprnn::decay::none) return peak;
         if (step >= total_steps) return peak * final_fraction;
-        // From 1 − p, in which (1 + cos πp)/2 = sin² π(1 − p)/2: p itself rounds to 1 before the end of very many steps.
+        // From 1 − p, in which (1 + cos πp)/2 = sin² π(1 − p)/2: p itself rounds to 1 before the end of very
+        // many steps.
         const double left = static_cast<double>(total_steps - step) / static_cast<double>(total_steps - warmup_steps);
         const double root = std::sin(0.5 * std::numbers::pi * left);
         const double s = decay == fprnn::decay::linear ? left : root * root;

@@ -38,8 +38,8 @@ struct training_step {
     double gradient_norm = 0;  ///< before clipping
     double seconds = 0;        ///< of training so far
     double done = 0;           ///< share of the training that is over, by steps or by time, in [0,1]
-    /// Brings parameters and state here, as they are after this step, from a backend with memory of its own. Elsewhere they are. To be
-    /// called while the step is observed.
+    /// Brings parameters and state here, as they are after this step, from a backend with memory of its own.
+    /// Elsewhere they are. To be called while the step is observed.
     std::function<void()> fetch{};
 };
 
@@ -156,7 +156,8 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
             step.adjoint_iterations = c->median_iterations;
             step.adjoint_share_converged = c->share_converged;
         }
-        // From here to observe nothing throws on the host, so what is remembered there is always a whole step.
+        // From here to observe nothing throws on the host, so what is remembered there is always a whole
+        // step.
         updates.remember();
         memory.last_good_steps = memory.steps;
         if (const auto name = updates.measure(records, options.max_norm, step.gradient_norm))
@@ -184,19 +185,22 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 }  // namespace detail
 
 /// Trains `theta` in place: AdamW on clipped gradients, warm-up and decay. The schedule follows the steps, or
-/// the clock where that is ahead, so that the rate also falls to its end when time is short. A run is reproducible to the
-/// bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
+/// the clock where that is ahead, so that the rate also falls to its end when time is short. A run is
+/// reproducible to the bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
 ///
-/// model(tape, tokens, &how) gives logits [batch,tokens,V], of real inputs model(tape, inputs, &how); sample(tokens, targets, first) fills both [batch,tokens] with
-/// the sequences first, first + 1, …, see sampler; observe(training_step) returns whether to go on.
+/// model(tape, tokens, &how) gives logits [batch,tokens,V], of real inputs model(tape, inputs, &how);
+/// sample(tokens, targets, first) fills both [batch,tokens] with the sequences first, first + 1, …, see
+/// sampler; observe(training_step) returns whether to go on.
 ///
-/// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing, unless model, sample
-/// or observe do, or the adjoint is `unrolled` or `truncated`. A model resizes `how` and does not append.
+/// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing,
+/// unless model, sample or observe do, or the adjoint is `unrolled` or `truncated`. A model resizes `how` and
+/// does not append.
 ///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
 ///
-/// On a backend with memory of its own theta stays there until the training ends, well or with numbers that are not finite; an observer that
-/// wants it earlier calls the step's fetch(). After an exception theta is what was fetched last.
+/// On a backend with memory of its own theta stays there until the training ends, well or with numbers that
+/// are not finite; an observer that wants it earlier calls the step's fetch(). After an exception theta is
+/// what was fetched last.
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend, class X = T>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}, sequences_as<X> = {}) {
@@ -205,9 +209,10 @@ training_result train(const Model& model, parameter_tree<T>& theta, const traini
     return detail::train<X>(model, theta, memory, options, sample, observe, backend);
 }
 
-/// Goes on from `state`, in place: with equal options, the run is to the bit the one that was never interrupted. Whenever
-/// observe is called, and when anything throws, the state is that of the last whole step, on a backend with memory of its own of the
-/// last that was fetched, so that an observer can copy or save it:
+/// Goes on from `state`, in place: with equal options, the run is to the bit the one that was never
+/// interrupted. Whenever observe is called, and when anything throws, the state is that of the last whole
+/// step, on a backend with memory of its own of the last that was fetched, so that an observer can copy or
+/// save it:
 ///
 ///     training_state<float> state(model.init<float>(seed{0}), options);
 ///     train(model, state, options, data, [&](const training_step& s) {

@@ -15,9 +15,9 @@ namespace fprnn {
 struct training_options {
     index batch = 128;  ///< sequences a step
     index length = 16;  ///< tokens a sequence
-    /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`, whenever
-    /// `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the training in any case. A
-    /// step has as many tokens at any length.
+    /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`,
+    /// whenever `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the
+    /// training in any case. A step has as many tokens at any length.
     index first_length = std::numeric_limits<index>::max();
     double lengthen_at = 0.5;      ///< share of sequences, averaged over about ten steps
     double full_length_at = 0.75;  ///< share of the training, in [0,1]
@@ -27,8 +27,8 @@ struct training_options {
     std::optional<index> warmup_steps{};        ///< none: 200, or half of the steps where they are fewer than 400
     fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
     double max_norm = 1;                        ///< of the gradient
-    /// Parameters that stay as they are, by name, "embedding", or by what their names begin with, "blocks.0" for "blocks.0.norm.weight".
-    /// The gradient's norm is that of the others.
+    /// Parameters that stay as they are, by name, "embedding", or by what their names begin with, "blocks.0"
+    /// for "blocks.0.norm.weight". The gradient's norm is that of the others.
     std::vector<std::string> frozen{};
 
     bool is_frozen(std::string_view parameter) const {
@@ -37,9 +37,9 @@ struct training_options {
         });
     }
 
-    /// The share of the training that is over after so many steps and seconds, in [0,1]: by the steps, or by the clock where
-    /// that is ahead. The clock counts from a tenth of its limit on, so that a slow start does not move a run that has time
-    /// enough.
+    /// The share of the training that is over after so many steps and seconds, in [0,1]: by the steps, or by
+    /// the clock where that is ahead. The clock counts from a tenth of its limit on, so that a slow start
+    /// does not move a run that has time enough.
     double share_over(index steps_taken, double seconds) const {
         constexpr double slack = 0.1;
         const double by_steps = static_cast<double>(steps_taken) / static_cast<double>(steps);

@@ -57,7 +57,8 @@ struct training_memory {
     }
 
 private:
-    /// The parameters, of which those that are frozen do not decay: AdamW leaves what neither decays nor has a gradient as it is.
+    /// The parameters, of which those that are frozen do not decay: AdamW leaves what neither decays nor has
+    /// a gradient as it is.
     static parameter_tree<T> moving(parameter_tree<T> theta, const training_options& options) {
         const auto entries = theta.entries();
         std::size_t frozen = 0;
@@ -74,8 +75,9 @@ private:
     }
 };
 
-/// All that the rest of a training depends on, beside model, data and options: a copy of it, trained on, gives the same bits
-/// as the training that was copied. It is a value, and io/checkpoint.hpp writes it to a file.
+/// All that the rest of a training depends on, beside model, data and options: a copy of it, trained on,
+/// gives the same bits as the training that was copied. It is a value, and io/checkpoint.hpp writes it to a
+/// file.
 template <class T>
 struct training_state : training_memory<T> {
     parameter_tree<T> theta;

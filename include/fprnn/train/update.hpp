@@ -11,7 +11,8 @@
 
 namespace fprnn::detail {
 
-/// What a training's steps do with parameters and their gradient, in the host's memory. A backend with memory of its own specialises it.
+/// What a training's steps do with parameters and their gradient, in the host's memory. A backend with memory
+/// of its own specialises it.
 template <class T, class Backend>
 class updates_on {
     static_assert(host_memory_backend<Backend, T>, "a backend with memory of its own specialises detail::updates_on");
@@ -25,7 +26,8 @@ public:
         : theta(theta_), memory(memory_), there(on, theta_) {}
 
     void remember() { memory.last_good = theta; }
-    /// The norm of the tape's gradient, which is clipped; the name of a parameter instead whose gradient is not finite.
+    /// The norm of the tape's gradient, which is clipped; the name of a parameter instead whose gradient is
+    /// not finite.
     template <class X>
     std::optional<std::string> measure(tape<T, Backend, X>& t, double max_norm, double& norm) {
         if (auto name = first_nonfinite(t.parameter_bars())) return name;

@@ -59,7 +59,8 @@ template <class T>
 T flushed(T x) {
     return std::fpclassify(x) == FP_SUBNORMAL ? std::copysign(T(0), x) : x;
 }
-/// As far off as PTX allows, 2^-22 of the value, up or down by the bits of x: nothing may rely on more. Rounding has a quarter of that.
+/// As far off as PTX allows, 2^-22 of the value, up or down by the bits of x: nothing may rely on more.
+/// Rounding has a quarter of that.
 f32 approximate_exp2(f32 x) {
     const bool up = std::popcount(std::bit_cast<u32>(x)) % 2 == 1;
     return static_cast<f32>(std::exp2(f64(x)) * (1 + (up ? 0.7 : -0.7) * 0x1p-22));
@@ -79,7 +80,8 @@ To to_integer(From x) {
     return static_cast<To>(x);
 }
 
-/// The f32 towards zero, whose last bit is set if it is not exact: rounding once more is as good as rounding at once.
+/// The f32 towards zero, whose last bit is set if it is not exact: rounding once more is as good as rounding
+/// at once.
 f32 to_odd(f64 x) {
     const f32 near = static_cast<f32>(x), below = std::abs(near) > std::abs(x) ? std::nextafter(near, 0.f) : near;
     return std::bit_cast<f32>(std::bit_cast<u32>(below) | (f64(below) != x));

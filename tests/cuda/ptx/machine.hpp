@@ -105,11 +105,13 @@ struct report {
     }
 };
 
-/// Executes launches: a few blocks at a time, whose threads take turns at random. An access outside of an allocation or a misaligned one,
-/// a barrier that not all threads of a block reach and one that they reach at different places are errors. Races are counted: accesses to the
-/// same byte, one of them a write and one not atomic, by threads of which neither has waited for the other, at a barrier or by acquiring what
-/// was released. What a block does before its last barrier is released; a thread's own writes since then count as not, which is more than PTX asks for,
-/// as is that a write follows the reads of several blocks by itself having waited for each.
+/// Executes launches: a few blocks at a time, whose threads take turns at random. An access outside of an
+/// allocation or a misaligned one, a barrier that not all threads of a block reach and one that they reach at
+/// different places are errors. Races are counted: accesses to the same byte, one of them a write and one not
+/// atomic, by threads of which neither has waited for the other, at a barrier or by acquiring what was
+/// released. What a block does before its last barrier is released; a thread's own writes since then count as
+/// not, which is more than PTX asks for, as is that a write follows the reads of several blocks by itself
+/// having waited for each.
 class machine {
 public:
     static constexpr std::size_t resident = 3;

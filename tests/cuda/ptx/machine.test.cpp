@@ -9,12 +9,14 @@
 #include <string>
 #include <vector>
 
-/// The interpreter that executes kernels where there is no GPU: what it computes, and that it finds what it is there to find.
+/// The interpreter that executes kernels where there is no GPU: what it computes, and that it finds what it
+/// is there to find.
 namespace {
 
 const std::string head = ".version 9.0\n.target sm_90\n.address_size 64\n";
 
-/// A kernel of one array, whose address is in %rd1; %r1 is the thread's number, %r2 the block's, %rd2 the address of the thread's own number.
+/// A kernel of one array, whose address is in %rd1; %r1 is the thread's number, %r2 the block's, %rd2 the
+/// address of the thread's own number.
 std::string kernel(const std::string& body) {
     return head +
            ".extern .shared .align 16 .b8 asked[];\n.shared .align 4 .b8 ours[512];\n.visible .entry k(.param .u64 "
@@ -295,7 +297,8 @@ TEST_CASE("ptx: blocks wait for each other by what is released and acquired") {
     CHECK(races(reads_and_writes("st.relaxed.gpu.b32", "ld.relaxed.gpu.b32"), 2, 1) == 1);
 }
 
-/// Blocks 0, 1 and 2: each but the first waits, by one thread, for the flag of the one before it, then sets its own, while `work` is done between.
+/// Blocks 0, 1 and 2: each but the first waits, by one thread, for the flag of the one before it, then sets
+/// its own, while `work` is done between.
 std::string in_turn(const std::string& after_waiting, const std::string& work, const std::string& before_release) {
     return "setp.ne.u32 %p1, %r1, 0; mul.wide.u32 %rd3, %r2, 4; add.s64 %rd3, %rd3, %rd1;\n"
            "@%p1 bra waited; setp.eq.u32 %p2, %r2, 0; @%p2 bra waited;\n"
@@ -323,7 +326,8 @@ TEST_CASE("ptx: what one thread has acquired, others know after a barrier, and p
                 "reader: ld.acquire.gpu.b32 %r3, [%rd1+512]; setp.eq.u32 %p2, %r3, 0; @%p2 bra reader;\n"
                 "ld.global.u32 %r4, [%rd1+4];\nend:",
                 2, 1) > 0);
-    // Block 2 acquires what block 1 has stored over the flag that block 0 released, but did not release itself.
+    // Block 2 acquires what block 1 has stored over the flag that block 0 released, but did not release
+    // itself.
     CHECK(races("setp.eq.u32 %p1, %r2, 1; @%p1 bra second; setp.eq.u32 %p1, %r2, 2; @%p1 bra third;\n"
                 "st.global.u32 [%rd1], 7; bar.sync 0; st.release.gpu.b32 [%rd1+512], 1; ret;\n"
                 "second: ld.relaxed.gpu.b32 %r3, [%rd1+512]; setp.ne.u32 %p2, %r3, 1; @%p2 bra second;"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-/// An interpreter of PTX, the assembly language that nvcc makes of a kernel: what a GPU's own compiler is given. It covers what nvcc
-/// makes of this library; anything else is an error that names it.
+/// An interpreter of PTX, the assembly language that nvcc makes of a kernel: what a GPU's own compiler is
+/// given. It covers what nvcc makes of this library; anything else is an error that names it.
 namespace ptx {
 
 struct error : std::runtime_error {
@@ -20,13 +20,15 @@ struct thread;
 struct instruction;
 using handler = void (*)(thread&, const instruction&);
 
-/// The value of a register plus a constant: an address with its offset, a register, or a constant behind the register that is zero.
+/// The value of a register plus a constant: an address with its offset, a register, or a constant behind the
+/// register that is zero.
 struct operand {
     std::uint32_t slot = 0;
     std::uint64_t plus = 0;
 };
 
-/// Registers that every frame begins with. `frame` is the frame's own address, where its parameters and local memory are.
+/// Registers that every frame begins with. `frame` is the frame's own address, where its parameters and local
+/// memory are.
 enum special : std::uint32_t { zero, frame, sink, tid, ntid, ctaid, nctaid, laneid, specials };
 
 struct instruction {

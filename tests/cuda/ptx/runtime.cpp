@@ -8,13 +8,15 @@
 #include <cstdlib>
 #include <string_view>
 
-/// What a program of nvcc's calls of CUDA, for a program that runs where there is no GPU: preloaded, it takes the place of CUDA's runtime
-/// and of cuBLAS. Memory is the host's, as for the tests on the host; kernels are executed as the PTX that the program carries,
-/// which is there uncompressed (--no-compress). At its end it says what it saw on standard error; after a race the program fails.
+/// What a program of nvcc's calls of CUDA, for a program that runs where there is no GPU: preloaded, it takes
+/// the place of CUDA's runtime and of cuBLAS. Memory is the host's, as for the tests on the host; kernels are
+/// executed as the PTX that the program carries, which is there uncompressed (--no-compress). At its end it
+/// says what it saw on standard error; after a race the program fails.
 ///
 ///     LD_PRELOAD=build/release/cuda/libptx_runtime.so build/release/cuda/scan.test
 ///
-/// PTX_SEED is another order of turns. With PTX_TRAFFIC it also says what kernels ask of memory, by their names.
+/// PTX_SEED is another order of turns. With PTX_TRAFFIC it also says what kernels ask of memory, by their
+/// names.
 namespace {
 
 struct binary {

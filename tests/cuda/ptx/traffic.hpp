@@ -7,8 +7,9 @@
 
 namespace ptx {
 
-/// What the warps of launches ask of memory. An instruction of a warp asks for whole sectors of 32 bytes of global memory, each of them once, and
-/// for words of shared memory, of which a turn brings one from each of 32 banks. What a thread spills does not count.
+/// What the warps of launches ask of memory. An instruction of a warp asks for whole sectors of 32 bytes of
+/// global memory, each of them once, and for words of shared memory, of which a turn brings one from each of
+/// 32 banks. What a thread spills does not count.
 struct traffic {
     std::uint64_t read = 0, written = 0;  ///< bytes of global memory
     std::uint64_t first_read = 0,
@@ -36,7 +37,8 @@ private:
     }
 };
 
-/// Counts it. Lanes are taken to execute an instruction together that each of them executes for the same time, as they do unless they diverge.
+/// Counts it. Lanes are taken to execute an instruction together that each of them executes for the same
+/// time, as they do unless they diverge.
 class traffic_counter {
 public:
     traffic done;
