@@ -130,7 +130,7 @@ json given_json(const options& o) {
 namespace {
 
 /// What the program writes beside the options, and where: nobody asks for these.
-constexpr std::string_view no_options[] = {"version", "job", "out", "gpu"};
+constexpr std::string_view said_beside[] = {"version", "job", "out", "gpu"};
 constexpr std::string_view constants[] = {"beta1", "beta2", "warmup_steps", "decay", "max_norm"};
 
 template <std::size_t N>
@@ -164,12 +164,14 @@ std::string typed(const std::string& option, const json& value) {
 
 }  // namespace
 
+bool is_constant(std::string_view key) { return among(constants, key); }
+
 std::vector<std::string> arguments_of_file(const std::string& path,
                                            const std::function<bool(const std::string&)>& knows) {
     const json j = read_json(path);
     std::vector<std::string> all;
     for (const auto& [key, value] : j.items()) {
-        if (among(no_options, key) || among(constants, key) || value.is_null()) continue;
+        if (among(said_beside, key) || among(constants, key) || value.is_null()) continue;
         std::string option = "--" + key;
         std::replace(option.begin(), option.end(), '_', '-');
         if (!knows(option) || option == "--config" || option == "--resume")

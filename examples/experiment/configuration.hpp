@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace experiment {
@@ -24,6 +25,9 @@ nlohmann::ordered_json to_json(const options& o);
 /// Those that the trained parameters depend on: a run goes on only with equal ones. The others say what is
 /// done with the model, where, and on how many threads.
 nlohmann::ordered_json training_configuration(const options& o);
+
+/// Whether a key of config.json is no option, but how the program trains.
+bool is_constant(std::string_view key);
 
 /// Those that were given, as they are written to the job.json of an exhibit.
 nlohmann::ordered_json given_json(const options& o);

@@ -61,7 +61,7 @@ void write_job(const options& o, const fs::path& folder) {
 }
 
 /// A value of config.json as it is typed.
-std::string typed(std::string json) {
+std::string as_typed(std::string json) {
     if (json == "null") return "none";
     if (json.size() >= 2 && json.front() == '"' && json.back() == '"') return json.substr(1, json.size() - 2);
     return json.ends_with(".0") ? json.substr(0, json.size() - 2) : json;
@@ -70,15 +70,13 @@ std::string typed(std::string json) {
 /// What --resume answers to the checkpoint of a run with other options.
 std::string other_options(const options& o, const std::string& path, const fp::configuration_difference& difference) {
     const auto& [key, expected, got] = difference;
-    constexpr std::string_view no_options[] = {"beta1", "beta2", "warmup_steps", "decay", "max_norm"};
-    if (expected == "nothing" || got == "nothing" || key.empty() ||
-        std::find(std::begin(no_options), std::end(no_options), key) != std::end(no_options))
+    if (expected == "nothing" || got == "nothing" || key.empty() || is_constant(key))
         return path + ": written by another version (" + difference.to_string() + "); choose another --out";
 
     std::string option = "--" + key;
     std::replace(option.begin(), option.end(), '_', '-');
     const bool given = o.given.contains(option);
-    std::string text = option + ": " + path + " has " + typed(got) + ", got " + typed(expected) +
+    std::string text = option + ": " + path + " has " + as_typed(got) + ", got " + as_typed(expected) +
                        (given ? "" : ", the default") +
                        "; --resume needs the options that the run was started with, or another --out";
     // Options are for all models of a job, so what was a model's own default in another version cannot be
