@@ -63,20 +63,22 @@ foreach(source IN LISTS test_sources)
     list(APPEND sources_${folder} "tests/${source}")
 endforeach()
 list(REMOVE_DUPLICATES folders)
-if(FPRNN_SANITIZE MATCHES "address")
-    # The same operations, in other expressions, as in fixed_point and laws, which take minutes to compile.
-    list(REMOVE_ITEM folders paper)
-    list(FILTER sources_operations EXCLUDE REGEX "/combinations_.*\\.test\\.cpp$")
+if(FPRNN_SANITIZE)
+    # What is decided when a program is compiled; flags of compilers; the laws of mixers, which guard what is beside their arrays
+    # themselves; whether the suites notice mixers and recurrences that break laws; and the same operations in other expressions.
+    list(REMOVE_ITEM folders graph paper)
+    list(FILTER sources_laws EXCLUDE REGEX "/mixer\\.test\\.cpp$")
+    list(FILTER sources_mixers EXCLUDE REGEX "/(check_mixer|flags)\\.test\\.cpp$")
     list(FILTER sources_models INCLUDE REGEX "/(lstm|sequence_model)\\.test\\.cpp$")
+    list(FILTER sources_operations EXCLUDE REGEX "/combinations_.*\\.test\\.cpp$")
+    list(FILTER sources_ops EXCLUDE REGEX "/flags\\.test\\.cpp$")
+    list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
     # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions; and what has one thread, or several
     # that take turns, in which nothing can race.
-    list(REMOVE_ITEM folders expression graph mixers models operations paper)
+    list(REMOVE_ITEM folders expression mixers models operations)
     list(FILTER sources_fixed_point EXCLUDE REGEX "/(adjoint|poisoned)\\.test\\.cpp$")
-    list(FILTER sources_laws EXCLUDE REGEX "/mixer\\.test\\.cpp$")
-    list(FILTER sources_ops EXCLUDE REGEX "/flags\\.test\\.cpp$")
-    list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(NOT FPRNN_LONG AND NOT has_gpu)
     # Whole layers on a device of the tests: fewer of them, and under sanitizers none. Memory of a device is guarded by the tests themselves.
