@@ -106,7 +106,8 @@ refused "--group: expected to stand without --figure fp-mamba-a5-s5, which choos
 refused "--reflections: expected to stand without --figure copying, which chooses it itself, got '2'" --figure copying
 refused "--operators: expected to stand without --table mod-arithm, which chooses it itself, got '+-'" --table mod-arithm --operators +-
 refused "--ell-max: expected to stand without --figure interpolation, which chooses it itself, got 'gamma'" --figure interpolation --ell-max gamma
-refused "--layers: expected to stand without --figure params, which chooses it itself, got '3'" --figure params --layers 3
+refused "--layers: expected to stand without --figure lm-learning-curve, which chooses it itself, got '3'" \
+    --figure lm-learning-curve --files "$folder" --layers 3
 refused "--compare: expected to stand alone, got '--figure interpolation'" --compare --figure interpolation
 refused "--seeds: expected to stand with --compare, --figure or --table, got 'neither'" --seeds 2
 refused "--paper-size: expected to stand with --figure or --table, got 'neither'" --paper-size
