@@ -97,7 +97,8 @@ fp::figure iterations_figure(const options& o, const std::vector<drawn>& models)
 fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& models) {
     fp::figure f = iterations_figure(o, models);
     if (o.machine.cuda) return f;
-    f.dashed = o.schedule.length == fp::whole_sequence ? "the authors' loop" : "the authors' loop, of whole sequences";
+    f.y.label = "iterations";
+    f.dashed = "authors";  // more has no room
     const auto ours = std::exchange(f.curves, {});
     auto curve = ours.begin();
     for (const drawn& m : models) {
