@@ -12,9 +12,9 @@ endfunction()
 
 # Tests compile in half of the time with -O0 and in three quarters with -O1 instead of -O2. What computes for long keeps -O1, what holds
 # the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled; the library is fprnn::compiled's, with -O3. Those of
-# fixed_point ask for the same bits of one formula in two types, whose products and sums GCC contracts in one of them alone with -O1.
+# fixed_point and recurrences ask for the same bits of one formula in two places, and with -O1 GCC contracts products and sums in one of them alone.
 set(level_0 expression graph mixers models paper tape tasks train)
-set(level_2 fixed_point)
+set(level_2 fixed_point recurrences)
 set(level_3 "")
 if(NOT FPRNN_QUICK)
     list(APPEND level_2 backend operations)
