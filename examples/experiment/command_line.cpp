@@ -249,7 +249,7 @@ private:
                 if (!o_.draws_ell_max) o_.schedule.ell_max = static_cast<int>(whole{1, 1000000}(name, text));
             });
         add("--adjoint", "HOW", "gradient: implicit (exact, solved to --tolerance) or one-step (the paper's practice)",
-            "implicit; some figures: one-step", into(o_.one_step, choice(choices::adjoints)));
+            "implicit; copy, some figures: one-step", into(o_.one_step, choice(choices::adjoints)));
     }
 
     void add_tests() {

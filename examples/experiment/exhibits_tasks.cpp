@@ -273,7 +273,7 @@ const exhibit catalogue::copying{
     "copying",
     "fig. copying",
     "accuracy of copied strings against their length, FP-Mamba-H beside Mamba, Mamba-2 and Gated DeltaNet",
-    "",
+    "40 minutes",
     fill_in_copying,
     paper_copying,
     of_copying,

@@ -61,6 +61,7 @@ void use_task(options& o, const std::string& task) {
             use("--longest", o.data.longest, 16);
             use("--length", o.training.length, 2 * tokens_of_longest(o.data));
             use("--batch", o.training.batch, 32);
+            use("--adjoint", o.one_step, has_mixer(o.model));  // docs/decisions/0023
             use("--test-lengths", o.test_lengths, lengths_of("4,8,12,16,20,24,28,32"));
             break;
         case data_options::kind::arithmetic:
