@@ -10,9 +10,10 @@ endfunction()
 
 # Unit tests: every tests/FOLDER/*.test.cpp goes into the executable test_FOLDER, one ctest test with FOLDER as its label.
 
-# Tests compile in half of the time with -O0 and in three quarters with -O1 instead of -O2. What computes for long keeps -O1, what holds
-# the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled; the library is fprnn::compiled's, with -O3. Those of
-# fixed_point and recurrences ask for the same bits of one formula in two places, and with -O1 GCC contracts products and sums in one of them alone.
+# Tests compile in half of the time with -O0 and in three quarters with -O1 instead of -O2. What computes for long
+# keeps -O1, what holds the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled; the library is
+# fprnn::compiled's, with -O3. Those of fixed_point and recurrences ask for the same bits of one formula in two places,
+# and with -O1 GCC contracts products and sums in one of them alone.
 set(level_0 expression graph mixers models paper tape tasks train)
 set(level_2 fixed_point recurrences)
 set(level_3 "")
@@ -126,7 +127,7 @@ foreach(folder IN LISTS folders)
     else()
         fprnn_test_level(test_${folder} ${folder})
         set(headers fprnn_test_headers)
-        if(folder IN_LIST level_0 AND CMAKE_BUILD_TYPE STREQUAL "Release")
+        if(folder IN_LIST level_0)
             set(headers fprnn_test_headers_0)
         endif()
         target_precompile_headers(test_${folder} REUSE_FROM ${headers})

@@ -2,7 +2,7 @@
 
 #include "exhibits.hpp"
 
-/// The exhibits, in the order of the paper.
+/// The exhibits by name, for exhibits(), which has them in the order of the paper.
 namespace experiment::catalogue {
 
 extern const exhibit comparison, interpolation, parameters_of_a5, parameters_of_copying, fp_rnn_variants,

@@ -366,8 +366,7 @@ void require_heard(const options& o, const std::vector<options>& all) {
     members.reserve(all.size());
     for (const options& one : all) members.push_back(to_json(one));
     for (const auto& [option, text] : o.given) {
-        std::string key = option.substr(2);
-        std::replace(key.begin(), key.end(), '-', '_');
+        const std::string key = key_of(option);
         if (!asked.contains(key) || among(elsewhere, key)) continue;
         const auto has_it = [&](const auto& one) {
             const bool in_tests = key == "ell_max" && one.contains("test_ell_max") && one["test_ell_max"] == asked[key];

@@ -26,6 +26,12 @@ void write_json(const std::filesystem::path& path, const json& j) {
     fp::write_file(path, j.dump(4, ' ', false, json::error_handler_t::replace) + "\n");
 }
 
+std::string key_of(const std::string& option) {
+    std::string key = option.substr(2);
+    std::replace(key.begin(), key.end(), '-', '_');
+    return key;
+}
+
 json to_json(const options& o) {
     const auto& t = o.training;
     json j;
@@ -118,9 +124,7 @@ json given_json(const options& o) {
     if (o.paper_size) j["paper_size"] = true;
     for (const auto& [option, text] : o.given) {
         if (option == "--out" || option == "--config") continue;
-        std::string key = option.substr(2);
-        std::replace(key.begin(), key.end(), '-', '_');
-        j[key] = text;
+        j[key_of(option)] = text;
     }
     if (o.model.convolution) j["convolution"] = true;
     if (o.machine.tf32) j["tf32"] = true;

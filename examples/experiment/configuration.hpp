@@ -26,6 +26,9 @@ nlohmann::ordered_json to_json(const options& o);
 /// done with the model, where, and on how many threads.
 nlohmann::ordered_json training_configuration(const options& o);
 
+/// The key of an option: "test_lengths" of "--test-lengths".
+std::string key_of(const std::string& option);
+
 /// Whether a key of config.json is no option, but how the program trains.
 bool is_constant(std::string_view key);
 

@@ -106,9 +106,9 @@ fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& mo
         f.curves.push_back(*curve++);
         f.curves.push_back(thin(against_length(m, "", [&](const outcome& r, std::size_t i) {
             const auto set = r.task.test(r.table[i].length);
-            const double start = r.kind == architecture::block::fp_rnn ? 1 : 0.99, decay = start < 1 ? 0.9 : 1;
-            const auto by_authors = r.model->solved_by(fp::authors{.of = 1, .start = start, .decay = decay});
-            const auto e = by_authors->evaluate(r.theta, set.tokens, o.test_sequences, set.data);
+            fp::authors loop{.of = 1};
+            if (r.kind == architecture::block::fp_rnn) loop.start = loop.decay = 1;  // not damped
+            const auto e = r.model->solved_by(loop)->evaluate(r.theta, set.tokens, o.test_sequences, set.data);
             return e.convergence->median_iterations;
         })));
     }

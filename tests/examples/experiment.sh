@@ -317,6 +317,7 @@ for name in params params-copying fp-mamba-a5-s5 copying seqlen128 interpolation
     lm-learning-curve fp-iters-lm fp-rnn-mixer-variants fp-rnn-number-iters generalization-vs-train-time; do
     [[ -s $folder/exhibits/$name/$name.txt ]] || fail "--figure $name was not drawn"
 done
+grep -q "dashed: authors" "$folder/exhibits/fp-rnn-number-iters/fp-rnn-number-iters.gp" || fail "no iterations by the authors' loop"
 [[ $(wc -l <"$folder/exhibits/fp-mamba-a5-s5/fp-mamba-a5-s5.csv") == 61 ]] || fail "fp-mamba-a5-s5 has not 20 times 3 rows"
 grep -q ',A5,' "$folder/exhibits/fp-mamba-a5-s5/fp-mamba-a5-s5.csv" || fail "fp-mamba-a5-s5.csv does not name the group"
 expect exhibits/complexity/k curriculum 8
