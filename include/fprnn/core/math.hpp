@@ -39,8 +39,13 @@ template <class T>
 FPRNN_BOTH inline T maximum(T a, T b) {
     return a < b ? b : a;
 }
+/// a b + c, with one rounding wherever the processor has it and never as the compiler likes.
 template <class T>
 FPRNN_BOTH inline T multiply_add(T a, T b, T c) {
+#if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__FP_FAST_FMA)
+    if constexpr (std::is_same_v<T, float>) return __builtin_fmaf(a, b, c);
+    if constexpr (std::is_same_v<T, double>) return __builtin_fma(a, b, c);
+#endif
     return a * b + c;
 }
 template <class T>

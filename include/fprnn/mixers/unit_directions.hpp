@@ -164,9 +164,10 @@ private:
     /// U c
     template <class Lane, class Rows, class T>
     FPRNN_BOTH static auto combined(Lane lane, const Rows& U, const numbers<T>& c) {
+        using math::multiply_add;
         using V = decltype(lane.load(U[0]));
         V sum = V(c[0]) * lane.load(U[0]);
-        for (std::size_t i = 1; i < R; ++i) sum += V(c[i]) * lane.load(U[i]);
+        for (std::size_t i = 1; i < R; ++i) sum = multiply_add(V(c[i]), lane.load(U[i]), sum);
         return sum;
     }
 };

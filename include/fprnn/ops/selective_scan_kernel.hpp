@@ -93,7 +93,7 @@ FPRNN_BOTH void selective_scan(const selective_scan_shape& s, const T* A, const 
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, index width, const T* A, const T* delta,
                                        const T* b, const T* u, const T* from, T* to) {
-    using math::exp2;
+    using math::exp2, math::multiply_add;
     const index D = s.channels, N = s.states;
     for (index t = 0; t < s.tokens; ++t, delta += s.stride, u += s.stride, b += s.state_stride) {
         const T* H = t == 0 ? from : to;
@@ -101,8 +101,9 @@ FPRNN_BOTH void selective_scan_advance(const selective_scan_shape& s, index widt
             using V = decltype(lane.load(u));
             const V step = lane.load(delta), rate = decay_rate<T>(step), input = step * lane.load(u);
             for (index n = 0; n < N; ++n)
-                lane.store(to + n * width,
-                           exp2(lane.load(A + n * width) * rate) * lane.load(H + n * width) + V(b[n]) * input);
+                lane.store(
+                    to + n * width,
+                    multiply_add(V(b[n]), input, exp2(lane.load(A + n * width) * rate) * lane.load(H + n * width)));
         });
     }
 }

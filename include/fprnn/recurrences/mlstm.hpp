@@ -130,9 +130,10 @@ private:
     /// n_t = f' n_{t−1} + i' κ, stored where `to` is not null; returns n_tᵀq.
     template <class Team, class T>
     FPRNN_BOTH static T next_n(const sizes& s, const head<T>& now, const T* n, T* to) {
+        using math::multiply_add;
         const auto nq = Team::template sum<1>(s.keys, [&](auto lane) {
             using W = decltype(lane.load(n));
-            const W next = W(now.gates.f) * lane.load(n) + W(now.i) * lane.load(now.k);
+            const W next = multiply_add(W(now.i), lane.load(now.k), W(now.gates.f) * lane.load(n));
             if (to) lane.store(to, next);
             return small_array{next * lane.load(now.q)};
         });
