@@ -34,6 +34,7 @@ fprnn_project_test(add_subdirectory "${FPRNN_CLANGXX}" -DCMAKE_CXX_STANDARD=20
 fprnn_project_test(FetchContent "${CMAKE_CXX_COMPILER}" -DCMAKE_CXX_STANDARD=23
                    "-DFETCHCONTENT_SOURCE_DIR_FPRNN=${PROJECT_SOURCE_DIR}")
 set_tests_properties(consumers.find_package PROPERTIES FIXTURES_REQUIRED fprnn_prefix)
+set_tests_properties(consumers.FetchContent PROPERTIES LABELS "consumers;long")  # as add_subdirectory
 
 fprnn_consumer_test(readme "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" "${consumers}/readme.sh" "${staged}/readme"
                     "${PROJECT_SOURCE_DIR}/README.md" "${CMAKE_COMMAND}" "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}")

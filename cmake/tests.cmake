@@ -12,14 +12,16 @@ endfunction()
 
 # Tests compile in half of the time with -O0 and in three quarters with -O1 instead of -O2. What computes for long
 # keeps -O1, what holds the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled; the library is
-# fprnn::compiled's, with -O3. Those of fixed_point and recurrences ask for the same bits of one formula in two places,
-# and with -O1 GCC contracts products and sums in one of them alone.
-set(level_0 expression graph mixers models paper tape tasks train)
-set(level_2 fixed_point recurrences)
+# fprnn::compiled's, with -O3.
+set(level_0 expression graph io laws mixers models paper tape tasks train)
+set(level_2 "")
 set(level_3 "")
 if(NOT FPRNN_QUICK)
-    list(APPEND level_2 backend operations)
+    list(APPEND level_2 backend)
     list(APPEND level_3 ops)
+endif()
+if(FPRNN_SANITIZE)
+    set(level_0 "")  # it has one level
 endif()
 function(fprnn_test_level target folder)
     set(level 1)
@@ -41,12 +43,18 @@ target_link_libraries(fprnn_test_main PRIVATE fprnn_test)
 # optimisation it does not take with it.
 set(precompiled <fprnn/fprnn.hpp> "${PROJECT_SOURCE_DIR}/tests/products.hpp" <doctest/doctest.h>)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "")
-foreach(name fprnn_test_headers fprnn_test_headers_0)
+set(header_targets fprnn_test_headers)
+if(level_0)
+    list(APPEND header_targets fprnn_test_headers_0)
+endif()
+foreach(name IN LISTS header_targets)
     add_library(${name} OBJECT "${PROJECT_BINARY_DIR}/test_headers.cpp")
     target_link_libraries(${name} PRIVATE fprnn_test)
     target_precompile_headers(${name} PRIVATE ${precompiled})
 endforeach()
-target_compile_options(fprnn_test_headers_0 PRIVATE $<$<CONFIG:Release>:-O0>)
+if(level_0)
+    target_compile_options(fprnn_test_headers_0 PRIVATE $<$<CONFIG:Release>:-O0>)
+endif()
 
 set(launcher "")
 if(FPRNN_SANITIZE MATCHES "thread")
@@ -81,10 +89,22 @@ if(FPRNN_SANITIZE)
     list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
-    # The same engine on the same threads as in fixed_point, laws and allocation, with other expressions; and what has one thread, or several
-    # that take turns, in which nothing can race.
-    list(REMOVE_ITEM folders expression mixers models operations)
-    list(FILTER sources_fixed_point EXCLUDE REGEX "/(adjoint|poisoned)\\.test\\.cpp$")
+    # In what names no threads nothing can race that does not race in what does: the engine is the same.
+    foreach(folder IN LISTS folders)
+        if(folder MATCHES "^cuda")
+            continue()
+        endif()
+        foreach(source IN LISTS sources_${folder})
+            file(STRINGS "${source}" threads REGEX "threads|<ops/checks\\.hpp>" LIMIT_COUNT 1)
+            if(NOT threads)
+                list(REMOVE_ITEM sources_${folder} "${source}")
+            endif()
+        endforeach()
+        if(NOT sources_${folder})
+            list(REMOVE_ITEM folders ${folder})
+        endif()
+    endforeach()
+    list(REMOVE_ITEM folders cuda_ptx mixers models)  # mixers: threads that take turns
 endif()
 if(NOT FPRNN_LONG AND NOT has_gpu)
     # Whole layers on a device of the tests: fewer of them, and under sanitizers none. Memory of a device is guarded by the tests themselves.
@@ -102,7 +122,7 @@ if(NOT FPRNN_CUDA)
     list(REMOVE_ITEM folders cuda cuda_ptx)
 else()
     # An interpreter of PTX. Its host is to round as a GPU does.
-    add_library(fprnn_ptx OBJECT tests/cuda/ptx/instruction.cpp tests/cuda/ptx/machine.cpp tests/cuda/ptx/parse.cpp
+    add_library(fprnn_ptx OBJECT EXCLUDE_FROM_ALL tests/cuda/ptx/instruction.cpp tests/cuda/ptx/machine.cpp tests/cuda/ptx/parse.cpp
                 tests/cuda/ptx/traffic.cpp)
     target_link_libraries(fprnn_ptx PRIVATE fprnn_test)
     target_compile_options(fprnn_ptx PRIVATE $<$<CONFIG:Release>:-O2> -ffp-contract=off)
@@ -212,7 +232,7 @@ endif()
 
 add_test(NAME headers COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_headers.sh"
          "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${io_flags})
-set_tests_properties(headers PROPERTIES LABELS sources PROCESSORS 2 TIMEOUT 1200)
+set_tests_properties(headers PROPERTIES LABELS "sources;long" PROCESSORS 2 TIMEOUT 1200)
 
 include(cmake/fuzz.cmake)
 
