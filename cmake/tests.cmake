@@ -13,7 +13,7 @@ endfunction()
 # Tests compile in half of the time with -O0 and in three quarters with -O1 instead of -O2. What computes for long
 # keeps -O1, what holds the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled; the library is
 # fprnn::compiled's, with -O3.
-set(level_0 expression graph io laws mixers models paper tape tasks train)
+set(level_0 expression graph io mixers models paper tape tasks train)
 set(level_2 "")
 set(level_3 "")
 if(NOT FPRNN_QUICK)
