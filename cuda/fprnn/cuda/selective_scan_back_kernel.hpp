@@ -140,7 +140,8 @@ FPRNN_BOTH void selective_scan_back_tile(const Team& team, index tile, const Adj
         };
         const auto advance = [&](int i, S step, S u) {
             const S input = step * u;
-            FPRNN_UNROLL for (int n = 0; n < N; ++n) h[n] = exp2(rate[n] * step) * h[n] + b_rows[i * N + n] * input;
+            FPRNN_UNROLL for (int n = 0; n < N; ++n) h[n] =
+                math::multiply_add(b_rows[i * N + n], input, exp2(rate[n] * step) * h[n]);
         };
         // Σ over the team's channels, in their order, for all numbers of a round: to[t,n] = Σ_d x(t, n, d).
         const auto sum_channels = [&](index first, S* to, const auto& x) {

@@ -203,8 +203,8 @@ FPRNN_BOTH void selective_scan_tile(const Team& team, index tile, const Sequence
                     const S input = step * u;
                     S y = Sequences::has_chains ? S(0) : skip * u;
                     FPRNN_UNROLL for (int n = 0; n < N; ++n) {
-                        h[n] = exp2(rate[n] * step) * h[n] + b[n] * input;
-                        y += c[n] * h[n];
+                        h[n] = math::multiply_add(b[n], input, exp2(rate[n] * step) * h[n]);
+                        y = math::multiply_add(c[n], h[n], y);
                     }
                     if constexpr (chain_behind::is_chain)
                         s.behind.to.data[at] = static_cast<T>(chain_behind::value(of_behind, now.behind[i], y, u));
