@@ -14,14 +14,14 @@ endfunction()
 # keeps -O1, what holds the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled; the library is
 # fprnn::compiled's, with -O3.
 set(level_0 expression graph io mixers models paper tape tasks train)
-set(level_2 "")
-set(level_3 "")
-if(NOT FPRNN_QUICK)
-    list(APPEND level_2 backend)
-    list(APPEND level_3 ops)
+set(level_2 backend)
+set(level_3 ops)
+if(FPRNN_QUICK)
+    set(level_2 "")
+    set(level_3 "")
 endif()
 if(FPRNN_SANITIZE)
-    set(level_0 "")  # it has one level
+    set(level_0 "")  # sanitizers have one level
 endif()
 function(fprnn_test_level target folder)
     set(level 1)
@@ -89,7 +89,8 @@ if(FPRNN_SANITIZE)
     list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
-    # In what names no threads nothing can race that does not race in what does: the engine is the same.
+    # Sources that name threads: they have several on purpose, with values and gradients of every kind of recurrence. The others go through
+    # the same engine.
     foreach(folder IN LISTS folders)
         if(folder MATCHES "^cuda")
             continue()
