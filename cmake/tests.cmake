@@ -89,7 +89,7 @@ if(FPRNN_SANITIZE)
     list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
-    # Sources that name threads: they have several on purpose, with values and gradients of every kind of recurrence. The others go through
+    # Sources that name threads: they have several on purpose, with values and gradients of scans, of a matrix state and of attention. The others go through
     # the same engine.
     foreach(folder IN LISTS folders)
         if(folder MATCHES "^cuda")
