@@ -89,8 +89,8 @@ if(FPRNN_SANITIZE)
     list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
-    # Sources that name threads: they have several on purpose, with values and gradients of scans, of a matrix state and of attention. The others go through
-    # the same engine.
+    # Sources that name threads: they have several on purpose, with values and gradients of scans and of a matrix state. The others
+    # go through the same engine.
     foreach(folder IN LISTS folders)
         if(folder MATCHES "^cuda")
             continue()
