@@ -89,23 +89,15 @@ if(FPRNN_SANITIZE)
     list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
-    # Sources that name threads: they have several on purpose, with values and gradients of scans and of a matrix state. The others
-    # go through the same engine.
-    foreach(folder IN LISTS folders)
-        if(folder MATCHES "^cuda")
-            continue()
-        endif()
-        foreach(source IN LISTS sources_${folder})
-            file(STRINGS "${source}" threads REGEX "threads|<ops/checks\\.hpp>" LIMIT_COUNT 1)
-            if(NOT threads)
-                list(REMOVE_ITEM sources_${folder} "${source}")
-            endif()
-        endforeach()
-        if(NOT sources_${folder})
-            list(REMOVE_ITEM folders ${folder})
-        endif()
-    endforeach()
-    list(REMOVE_ITEM folders cuda_ptx mixers models)  # mixers: threads that take turns
+    # What has several threads on purpose, with values and gradients of scans and of a matrix state. The rest goes through the same engine,
+    # or has one thread, or several that take turns.
+    list(REMOVE_ITEM folders cuda_ptx expression io mixers models tape tasks)
+    list(FILTER sources_core INCLUDE REGEX "/parallel\\.test\\.cpp$")
+    list(FILTER sources_fixed_point INCLUDE REGEX "/(lengths|method)\\.test\\.cpp$")
+    list(FILTER sources_laws INCLUDE REGEX "_bits\\.test\\.cpp$")
+    list(FILTER sources_operations INCLUDE REGEX "/attention\\.test\\.cpp$")
+    list(FILTER sources_recurrences INCLUDE REGEX "/recur\\.test\\.cpp$")
+    list(FILTER sources_train INCLUDE REGEX "/train(er|ing_state)\\.test\\.cpp$")
 endif()
 if(NOT FPRNN_LONG AND NOT has_gpu)
     # Whole layers on a device of the tests: fewer of them, and under sanitizers none. Memory of a device is guarded by the tests themselves.
