@@ -39,9 +39,16 @@ target_link_libraries(fprnn_test INTERFACE fprnn_own fprnn::compiled doctest::do
 add_library(fprnn_test_main OBJECT tests/main.cpp tests/products.cpp)
 target_link_libraries(fprnn_test_main PRIVATE fprnn_test)
 
+# What the tests of layers have in common.
+add_library(fprnn_test_layers OBJECT tests/reference.cpp tests/models/block_gradients.cpp)
+target_link_libraries(fprnn_test_layers PRIVATE fprnn_test)
+target_include_directories(fprnn_test_layers PRIVATE tests)
+fprnn_test_level(fprnn_test_layers "")
+
 # Read once instead of by each test, which still names what it uses: CMAKE_DISABLE_PRECOMPILE_HEADERS shows it. What GCC has read without
 # optimisation it does not take with it.
-set(precompiled <fprnn/fprnn.hpp> "${PROJECT_SOURCE_DIR}/tests/products.hpp" <doctest/doctest.h>)
+set(precompiled <fprnn/fprnn.hpp> "${PROJECT_SOURCE_DIR}/tests/products.hpp" "${PROJECT_SOURCE_DIR}/tests/reference.hpp"
+    <doctest/doctest.h>)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "")
 set(header_targets fprnn_test_headers)
 if(level_0)
@@ -138,6 +145,7 @@ foreach(folder IN LISTS folders)
         target_compile_options(test_${folder} PRIVATE $<$<CONFIG:Release>:-O0> -ffp-contract=off)
         target_precompile_headers(test_${folder} PRIVATE ${precompiled})
     else()
+        target_link_libraries(test_${folder} PRIVATE fprnn_test_layers)
         fprnn_test_level(test_${folder} ${folder})
         set(headers fprnn_test_headers)
         if(folder IN_LIST level_0)

@@ -25,61 +25,66 @@
     instance void eigen::multiply_packed<T>(matrix<T>, packed_matrix<T>, packed_matrix<T>, bool);                   \
     instance void eigen::multiply_back_packed<T>(matrix<T>, packed_matrix<T>, packed_matrix<T>, bool);              \
     instance class parameter_tree<T>;                                                                               \
-    instance class tape<T, eigen, T>;                                                                               \
     instance class adamw<T>;                                                                                        \
-    instance variable embedding<T, eigen, T>(tape<T, eigen, T>&, const std::string&, view<const std::int32_t>);     \
-    instance variable cross_entropy<T, eigen, T>(tape<T, eigen, T>&, variable, view<const std::int32_t>,            \
-                                                 cross_entropy_result<T>*);                                         \
-    instance struct engine::layer_on<T, eigen, T>;                                                                  \
     instance void graph::add_parameters<T>(const graph::view&, parameter_tree<T>&, const dims&, const std::string&, \
                                            seed);                                                                   \
     instance parameter_tree<T> models::init<T>(const models::model_dims&, std::span<const graph::view>,             \
                                                const graph::view&, seed);                                           \
-    instance struct engine::chunk_of_a_token<T, eigen>;                                                             \
-    instance struct models::model_on<T, eigen, T>;                                                                  \
     instance index graph::parameter_offset<T>(const graph::view&, const parameter_tree<T>&, const dims&,            \
                                               const std::string&);                                                  \
-    FPRNN_OPERATIONS_OF(instance, T)
+    FPRNN_INSTANCES_ON(instance, T, eigen)
 
-#define FPRNN_OPERATIONS_OF(instance, T)                                        \
-    FPRNN_OPERATION_OF(instance, T, input<T, eigen>)                            \
-    FPRNN_OPERATION_OF(instance, T, previous<T, eigen>)                         \
-    FPRNN_OPERATION_OF(instance, T, parameter<T, eigen>)                        \
-    FPRNN_OPERATION_OF(instance, T, shift<T, eigen>)                            \
-    FPRNN_OPERATION_OF(instance, T, shift_of_iterate<T, eigen>)                 \
-    FPRNN_OPERATION_OF(instance, T, fixed_point<T, eigen>)                      \
-    FPRNN_OPERATION_OF(instance, T, linear<T, eigen>)                           \
-    FPRNN_OPERATION_OF(instance, T, scan<T, eigen>)                             \
-    FPRNN_OPERATION_OF(instance, T, recur<selective_scan_recurrence, T, eigen>) \
-    FPRNN_OPERATION_OF(instance, T, l2_normalise<T, eigen>)                     \
-    FPRNN_OPERATION_OF(instance, T, norm<rms_norm_function, T, eigen>)          \
-    FPRNN_OPERATION_OF(instance, T, norm<layer_norm_function, T, eigen>)        \
-    FPRNN_MIXER_OF(instance, T, householder_mixer<1>)                           \
-    FPRNN_MIXER_OF(instance, T, householder_mixer<2>)                           \
-    FPRNN_MIXER_OF(instance, T, householder_mixer<4>)                           \
-    FPRNN_FUNCTION_OF(instance, T, silu_function)                               \
-    FPRNN_FUNCTION_OF(instance, T, sigmoid_function)                            \
-    FPRNN_FUNCTION_OF(instance, T, softplus_function)                           \
-    FPRNN_FUNCTION_OF(instance, T, tanh_function)
+/// Those of them that are another for each backend.
+#define FPRNN_INSTANCES_ON(instance, T, Backend)                                                                    \
+    instance class tape<T, Backend, T>;                                                                             \
+    instance variable embedding<T, Backend, T>(tape<T, Backend, T>&, const std::string&, view<const std::int32_t>); \
+    instance variable cross_entropy<T, Backend, T>(tape<T, Backend, T>&, variable, view<const std::int32_t>,        \
+                                                   cross_entropy_result<T>*);                                       \
+    instance struct engine::layer_on<T, Backend, T>;                                                                \
+    instance struct engine::chunk_of_a_token<T, Backend>;                                                           \
+    instance struct models::model_on<T, Backend, T>;                                                                \
+    FPRNN_OPERATIONS_ON(instance, T, Backend)
 
-#define FPRNN_OPERATION_OF(instance, T, ...)                              \
-    instance struct forward_operation<operations::__VA_ARGS__, T, eigen>; \
-    instance struct differentiated_operation<operations::__VA_ARGS__, T, eigen>;
+#define FPRNN_OPERATIONS_ON(instance, T, Backend)                                          \
+    FPRNN_OPERATION_ON(instance, T, Backend, input<T, Backend>)                            \
+    FPRNN_OPERATION_ON(instance, T, Backend, previous<T, Backend>)                         \
+    FPRNN_OPERATION_ON(instance, T, Backend, parameter<T, Backend>)                        \
+    FPRNN_OPERATION_ON(instance, T, Backend, shift<T, Backend>)                            \
+    FPRNN_OPERATION_ON(instance, T, Backend, shift_of_iterate<T, Backend>)                 \
+    FPRNN_OPERATION_ON(instance, T, Backend, fixed_point<T, Backend>)                      \
+    FPRNN_OPERATION_ON(instance, T, Backend, linear<T, Backend>)                           \
+    FPRNN_OPERATION_ON(instance, T, Backend, scan<T, Backend>)                             \
+    FPRNN_OPERATION_ON(instance, T, Backend, recur<selective_scan_recurrence, T, Backend>) \
+    FPRNN_OPERATION_ON(instance, T, Backend, l2_normalise<T, Backend>)                     \
+    FPRNN_OPERATION_ON(instance, T, Backend, norm<rms_norm_function, T, Backend>)          \
+    FPRNN_OPERATION_ON(instance, T, Backend, norm<layer_norm_function, T, Backend>)        \
+    FPRNN_MIXER_ON(instance, T, Backend, householder_mixer<1>)                             \
+    FPRNN_MIXER_ON(instance, T, Backend, householder_mixer<2>)                             \
+    FPRNN_MIXER_ON(instance, T, Backend, householder_mixer<4>)                             \
+    FPRNN_FUNCTION_ON(instance, T, Backend, silu_function)                                 \
+    FPRNN_FUNCTION_ON(instance, T, Backend, sigmoid_function)                              \
+    FPRNN_FUNCTION_ON(instance, T, Backend, softplus_function)                             \
+    FPRNN_FUNCTION_ON(instance, T, Backend, tanh_function)
 
-#define FPRNN_MIXER_OF(instance, T, ...)                                      \
-    FPRNN_OPERATION_OF(instance, T, prepared_mixer<__VA_ARGS__, 2, T, eigen>) \
-    FPRNN_OPERATION_OF(instance, T, mix<__VA_ARGS__, T, eigen>)               \
-    FPRNN_REDUCTION_OF(instance, T, __VA_ARGS__, kernel::no_norm)             \
-    FPRNN_REDUCTION_OF(instance, T, __VA_ARGS__, layer_norm_function)
+#define FPRNN_OPERATION_ON(instance, T, Backend, ...)                       \
+    instance struct forward_operation<operations::__VA_ARGS__, T, Backend>; \
+    instance struct differentiated_operation<operations::__VA_ARGS__, T, Backend>;
 
-#define FPRNN_REDUCTION_OF(instance, T, Mixer, Norm)               \
-    instance struct engine::reduced_tokens<Mixer, Norm, T, eigen>; \
-    instance struct engine::differentiated_tokens<Mixer, Norm, T, eigen>;
+#define FPRNN_MIXER_ON(instance, T, Backend, ...)                                        \
+    FPRNN_OPERATION_ON(instance, T, Backend, prepared_mixer<__VA_ARGS__, 2, T, Backend>) \
+    FPRNN_OPERATION_ON(instance, T, Backend, mix<__VA_ARGS__, T, Backend>)               \
+    FPRNN_REDUCTION_ON(instance, T, Backend, __VA_ARGS__, kernel::no_norm)               \
+    FPRNN_REDUCTION_ON(instance, T, Backend, __VA_ARGS__, layer_norm_function)
 
-#define FPRNN_FUNCTION_OF(instance, T, ...)                                                                \
-    FPRNN_OPERATION_OF(instance, T,                                                                        \
-                       elementwise<chain::apply<chain::__VA_ARGS__, chain::argument<0>>, T, eigen, false>) \
-    FPRNN_OPERATION_OF(instance, T, elementwise<chain::apply<chain::__VA_ARGS__, chain::argument<0>>, T, eigen, true>)
+#define FPRNN_REDUCTION_ON(instance, T, Backend, Mixer, Norm)        \
+    instance struct engine::reduced_tokens<Mixer, Norm, T, Backend>; \
+    instance struct engine::differentiated_tokens<Mixer, Norm, T, Backend>;
+
+#define FPRNN_FUNCTION_ON(instance, T, Backend, ...)                                                         \
+    FPRNN_OPERATION_ON(instance, T, Backend,                                                                 \
+                       elementwise<chain::apply<chain::__VA_ARGS__, chain::argument<0>>, T, Backend, false>) \
+    FPRNN_OPERATION_ON(instance, T, Backend,                                                                 \
+                       elementwise<chain::apply<chain::__VA_ARGS__, chain::argument<0>>, T, Backend, true>)
 
 namespace fprnn::detail {
 

@@ -162,6 +162,38 @@ TEST_CASE("method: a stop of one's own ends what it says, sequence by sequence")
     }
 }
 
+TEST_CASE("method: ell_max is what was said, also where it is more than what bounds a stop that says nothing") {
+    const auto slow = fixed_point(fprnn::parameter<"a">() * prev + linear<"B">(in));
+    const fprnn::chunked schedule{.length = fprnn::whole_sequence, .tolerance = 1e-9, .ell_max = 30000};
+    for (const method& how :
+         {method{.schedule = schedule}, method{.schedule = {.length = 1, .tolerance = 1e-9, .ell_max = 30000}},
+          method{.stop = iterations{30000} || residual{1e-9}},
+          method{.schedule = {.length = fprnn::whole_sequence},
+          .stop = fprnn::share{.of = 1, .tolerance = 1e-9} || iterations{30000}}}) {
+        const fprnn::layer l(slow, how);
+        auto theta = fprnn::init<double>(l, {.d_in = 3, .d_inner = 2});
+        for (double& a : theta["a"]) a = 0.9992;
+        const auto sol = l(theta, normal({1, 1, 3}, 3));
+        CHECK(sol.all_converged());
+        CHECK(sol.iterations[0] > fprnn::stop::most_iterations);
+    }
+    CHECK((fprnn::stop(residual{1e-3}) || iterations{5}).ell_max() == 5);
+    CHECK((fprnn::stop(iterations{7}) || iterations{5}).ell_max() == 5);
+    CHECK((residual{1e-3} || residual{1e-2}).ell_max() == fprnn::stop::most_iterations);
+}
+
+TEST_CASE("method: GMRES applies J_hᵀ no more often than it may, but twice at least") {
+    const auto Q = fprnn::kronecker(in);
+    for (const auto& [most, applied] : {std::pair(1, 2), {2, 2}, {3, 2}, {4, 4}, {5, 5}, {8, 8}}) {
+        const auto l = fixed_point(tanh(Q * linear<"B">(in) + (I - Q) * prev), {.length = 1},
+                                   fprnn::implicit{.tolerance = 1e-14, .ell_max = most});
+        const auto theta = fprnn::init<double>(l, {.d_in = 3, .d_inner = 16});
+        const auto got = differentiate(l, theta, normal({1, 1, 3}, 1), normal({1, 1, 16}, 2));
+        CHECK(got.adjoint.iterations[0] == applied);
+        CHECK(got.adjoint.status[0] == fprnn::status::max_iterations);
+    }
+}
+
 /// The published loop by plain loops, for y = a ⊙ y + x, of which one channel diverges until δ has fallen.
 struct plain_authors {
     std::vector<std::vector<double>> y;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 #include <string>
 
 /// What the tests of layers share: random tensors, one call with its vjp, and central differences.
@@ -102,19 +103,24 @@ struct differentiated {
     index bytes = 0;  ///< kept for the way back
 };
 
-template <class Root, class T, class Backend = eigen>
-differentiated<T> differentiate(const layer<Root>& l, const layer_parameters<T>& theta, const tensor<T>& x,
-                                const tensor<T>& y_bar, Backend backend = Backend{}) {
-    typename layer<Root>::template record<T, Backend> kept;
+template <class T, class Backend>
+differentiated<T> differentiate(const engine::layer_on<T, Backend>& l, const layer_parameters<T>& theta,
+                                const tensor<T>& x, const tensor<T>& y_bar, Backend backend = Backend{}) {
+    engine::record<T, Backend> kept;
     differentiated<T> r;
-    r.sol = l.template run<T>(theta.widths, theta.data(), x.view(), view<const T>{}, backend, &kept);
+    l.run(theta.widths, theta.data(), x.view(), {}, backend, &kept, r.sol, std::span<const index>{});
     r.x_bar = tensor<T>(x.shape());
     r.theta_bar = theta.zeros_like();
-    l.template back<T>(kept, x.view(), y_bar.view(), r.x_bar.view(), r.theta_bar.data(), backend);
+    l.back(kept, x.view(), y_bar.view(), r.x_bar.view(), r.theta_bar.data(), backend, {});
     r.adjoint = *kept.adjoint_convergence;
     r.adjoint_work = kept.adjoint_work;
     r.bytes = kept.bytes();
     return r;
+}
+template <class Root, class T, class Backend = eigen>
+differentiated<T> differentiate(const layer<Root>& l, const layer_parameters<T>& theta, const tensor<T>& x,
+                                const tensor<T>& y_bar, Backend backend = Backend{}) {
+    return differentiate(l.template on<T, Backend>(), theta, x, y_bar, backend);
 }
 
 /// d⟨y_bar, value()⟩ / d`at` by the central difference of five points; its error is of order h⁴ and

@@ -387,6 +387,35 @@ TEST_CASE("checkpoint: its folder is made where it lacks; what cannot be one is 
     CHECK_THROWS_AS(save_checkpoint(folder.path / "file" / "c", state, configuration), std::runtime_error);
 }
 
+TEST_CASE("checkpoint: a configuration that it takes is one that can go on") {
+    const auto state = example(5);
+    for (const json& taken : {json(), json::object(), json{{"time_limit", HUGE_VAL}, {"rate", NAN}},
+                              json{{"files", "caf\xe9"}}, json{{"nested", {{"lengths", {1, 2}}}}}}) {
+        const scratch_folder folder;
+        save_checkpoint(folder.path, state, taken);
+        auto read = example(3);
+        CHECK(load_latest_checkpoint(folder.path, read, taken).taken);
+        CHECK(equal(read, state));
+    }
+    json deep = 1;
+    for (int level = 0; level < 20; ++level) deep = json{{"deeper", deep}};
+    for (const auto& [refused, why] : {std::pair<json, const char*>{json(5), "expected an object of JSON, got number"},
+                                       {json::array(), "expected an object of JSON, got array"},
+                                       {deep, "expected at most 16 levels of JSON, got more"}})
+        CHECK_THROWS_WITH_AS(encode_checkpoint(state, refused),
+                             (std::string("encode_checkpoint: configuration: ") + why).c_str(), fprnn::argument_error);
+}
+
+TEST_CASE("checkpoint: a folder that cannot be listed is not one without checkpoints") {
+    const scratch_folder folder;
+    fprnn::write_file(folder.path / "file", "");
+    auto state = example(3);
+    CHECK_THROWS_WITH_AS(load_latest_checkpoint(folder.path / "file", state, configuration),
+                         ((folder.path / "file").string() + ": cannot be listed: Not a directory").c_str(),
+                         std::runtime_error);
+    CHECK(!load_latest_checkpoint(folder.path / "none", state, configuration).taken);
+}
+
 TEST_CASE("checkpoint: written in one locale, it is read in every other") {
     const json fractions{{"learning_rate", 0.003}, {"steps", 12000}};
     const std::string bytes = encode_checkpoint(example(5), fractions);

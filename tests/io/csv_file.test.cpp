@@ -57,6 +57,10 @@ TEST_CASE("csv: a table that is continued has every row once, whatever came afte
     CHECK(continued(std::string("step,x\n1,1\n\0\0\0\n", 15), 9) == "step,x\n1,1\n2,0.5\n");
     CHECK(continued("step,x\n1,1\n1,1\n2,4\n", 2) == "step,x\n1,1\n2,0.5\n");
 
+    fprnn::write_file(path, "step\n1\n2\n3\n");
+    CHECK(csv_file::continued(path, "step", 2).rows() == 2);
+    CHECK(content(path) == "step\n1\n2\n");
+
     std::filesystem::remove(path);
     CHECK(csv_file::continued(path, "step,x", 7).rows() == 0);
     CHECK(content(path) == "step,x\n");

@@ -37,6 +37,21 @@ TEST_CASE("read_csv: what csv_file wrote is read, by the columns' names and in t
     CHECK(read(path, {"loss"})[2][0] == -1e-300);
 }
 
+TEST_CASE("read_csv: a text with commas, quotes or ends of lines is one cell") {
+    const fprnn::testing::scratch_folder folder;
+    const auto path = folder.path / "table.csv";
+    {
+        fprnn::csv_file table(path, "label,seed,loss");
+        table.row({std::string("fp_rnn, R = 4, 5,6"), 2, 0.25});
+        table.row({std::string("\"quoted\", and\non two lines"), 3, 0.5});
+        table.row({std::string(), 4, 1});
+    }
+    CHECK(read(path, {"seed", "loss"}) == rows{{2, 0.25}, {3, 0.5}, {4, 1}});
+    const std::string whole = fprnn::read_file(path, 1000);
+    fprnn::write_file(path, whole.substr(0, whole.find("two lines")));
+    CHECK(read(path, {"seed"}) == rows{{2}});
+}
+
 TEST_CASE("read_csv: a last line that was cut is left out, whatever it would say") {
     const fprnn::testing::scratch_folder folder;
     const auto path = folder.path / "table.csv";

@@ -2,6 +2,9 @@
 
 #include <ops/checks.hpp>
 
+#include <cmath>
+#include <limits>
+
 namespace {
 
 using checks::random;
@@ -42,6 +45,20 @@ TEST_CASE_TEMPLATE("elementwise: values are the plain formula's, on the referenc
         const double scale = std::max(1.0, std::abs(F::plain(x[i])));
         CHECK(std::abs(y[i] - F::plain(x[i])) <= 4e-16 * scale);
         CHECK(std::abs(packs[i] - F::plain(x[i])) <= 4e-16 * scale);
+    }
+}
+
+TEST_CASE_TEMPLATE("elementwise: tanh has the digits of small numbers, too", T, float, double) {
+    tensor<T> x({1, 1, 4001});
+    for (index i = 0; i < x.size(); ++i)
+        x[i] = static_cast<T>((i % 2 ? 1 : -1) * std::pow(10, -30 + 31.5 * static_cast<double>(i) / 4000));
+    for (const auto& y : {fprnn::tanh(x), fprnn::tanh(x, eigen(1))}) {
+        double worst = 0;
+        for (index i = 0; i < x.size(); ++i) {
+            const long double exact = std::tanh(static_cast<long double>(x[i]));
+            worst = std::max(worst, static_cast<double>(std::abs((y[i] - exact) / exact)));
+        }
+        CHECK(worst <= 3 * std::numeric_limits<T>::epsilon());
     }
 }
 

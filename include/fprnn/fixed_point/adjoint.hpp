@@ -69,7 +69,9 @@ concept adjoint_rule = requires(const A& a, adjoint_chunk& w) {
     a(w);
 };
 
-/// An adjoint of one's own, on the CPU alone: a function that applies J_hᵀ as often as it likes,
+/// An adjoint of one's own, on the CPU alone: a function that applies J_hᵀ as often as it likes. Up to
+/// 16 sequences of a batch are solved together: a rule that looks at the change ends for all of them when the
+/// slowest ends,
 ///
 ///     fixed_point(f, {.adjoint = [](adjoint_chunk& w) { for (int k = 0; k < 200 && w.apply(0.9) > 1e-6; ++k) {} }});
 class own_adjoint {

@@ -3,6 +3,7 @@
 #include <fprnn/fixed_point/tile.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -30,9 +31,11 @@ struct parameter_layout {
 /// What a backward pass reads of the forward pass.
 template <class T, class Backend>
 struct record {
+    const graph::node* nodes = nullptr;  ///< of the layer that went forward
     dims size;
-    parameter_layout layout;  ///< for `size`
+    parameter_layout layout;  ///< of `nodes`, for `size`
     const T* parameters = nullptr;
+    shape inputs{0};  ///< [B,T,d_in]
     index tiles = 0;
     index kept_per_tile = 0;
     std::optional<typename Backend::template memory<T>> kept{};
@@ -42,10 +45,13 @@ struct record {
     work_counters adjoint_work{};
     index bytes() const { return tiles * kept_per_tile * static_cast<index>(sizeof(T)); }
 
-    void of(const graph::view& g, const dims& s, const T* p) {
-        if (size != s) layout = parameter_layout(g, s);
+    void of(const graph::view& g, const dims& s, const shape& x, const T* p) {
+        if (nodes != g.nodes.data() || size != s) layout = parameter_layout(g, s);
+        nodes = g.nodes.data();
         size = s;
+        inputs = x;
         parameters = p;
+        kept.reset();
     }
 };
 
@@ -101,7 +107,7 @@ public:
     void solve_chunk(index row, index n) {
         iteration_rule rule = how_.rule();
         rule.tolerance = 0;
-        rule.ell_max = stop::most_iterations + 1;
+        rule.ell_max = std::numeric_limits<int>::max();
         each([&](tile& t) {
             t.f->on.fill(n * t.f->iterate_width(), y(t, row), 0);
             t.f->begin_chunk(row, n);

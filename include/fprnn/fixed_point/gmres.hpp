@@ -140,7 +140,8 @@ private:
         if (!math::is_finite(residual)) return finish(status::nonfinite, applications, relative);
         if (static_cast<double>(relative) < tolerance || residual == T(0))
             return finish(status::converged, applications, relative);
-        if (applications >= ell_max) return finish(status::max_iterations, applications, relative);
+        // A vector of the basis and the residual of what it gives are two more.
+        if (applications + 2 > ell_max) return finish(status::max_iterations, applications, relative);
         scale<Team>(D, T(1) / residual, v);
         Team::once([&] { kept()->relative = relative, kept()->g[0] = residual, kept()->k = 0; });
         ask(state::of_basis, v, applications);
@@ -176,7 +177,7 @@ private:
             ++k;
             is_over = abs(sine * g) < T(0.5) * static_cast<T>(tolerance) * kept()->beginning || !(below > T(0));
         }
-        if (is_over || k == most || applications >= ell_max) return take_solution(k, applications);
+        if (is_over || k == most || applications + 1 >= ell_max) return take_solution(k, applications);
         scale<Team>(D, T(1) / below, next);
         ask(state::of_basis, next, applications);
     }

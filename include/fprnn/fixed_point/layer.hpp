@@ -68,7 +68,8 @@ public:
     /// Numbers that a sequence's carry holds: scan states, last tokens.
     static index carry_width(const dims& size) { return graph::carry_width(nodes, size); }
 
-    /// The widths are read off the parameters' own tree when it was made by init(layer, …).
+    /// The widths are read off the parameters' own tree when it was made by init(layer, …). A carry that is
+    /// tensor<T>{} is that of the beginning; so is a tensor that has been moved from.
     template <class T, class U, backend_for<T> Backend = default_backend>
         requires(std::is_same_v<std::remove_const_t<U>, T>&& host_memory_backend<Backend, T>)
     solution<T>
@@ -81,7 +82,7 @@ public:
     solution<T>
     operator()(const layer_parameters<T>& theta, const tensor<T>& x, const tensor<T>& carry = {},
                Backend backend = {}) const {
-        return (*this)(theta, x.view(), carry.empty() ? view<const T>{} : carry.view(), std::move(backend));
+        return (*this)(theta, x.view(), carry.view(), std::move(backend));
     }
     template <class T, class U, backend_for<T> Backend = default_backend>
         requires(std::is_same_v<std::remove_const_t<U>, T>&& host_memory_backend<Backend, T>)
@@ -102,9 +103,8 @@ public:
     solution<T>
     operator()(const layer_parameters<T>& theta, const X& x, fprnn::lengths n, const Carry& carry = {},
                Backend backend = {}) const {
-        return run<T>(theta.widths, parameters_of(theta), {x.data(), x.shape()},
-                      carry.empty() ? view<const T>{} : view<const T>{carry.data(), carry.shape()}, backend, nullptr,
-                      n);
+        return run<T>(theta.widths, parameters_of(theta), {x.data(), x.shape()}, {carry.data(), carry.shape()}, backend,
+                      nullptr, n);
     }
     template <class T, class Array, class Carry = tensor<T>, class Backend = default_backend>
         requires(detail::array_of_other<Array, T> || detail::array_of_other<Carry, T>)
@@ -164,7 +164,8 @@ public:
         return result;
     }
 
-    /// The same, overwriting `result` in the memory that it has.
+    /// The same, overwriting `result` in the memory that it has. `carry` may be the result's own: it goes on in
+    /// place. Errors: x is the result's value, carry a part of its carry.
     template <class T, backend_for<T> Backend, class X = T>
     void run(const dims& size, const T* parameters, same<view<const X>> x, same<view<const T>> carry, Backend& backend,
              same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result,
@@ -174,7 +175,8 @@ public:
 
     /// Adds to x_bar [B,T,d_in] and to `gradient` (laid out as the layer's parameters) what y_bar [B,T,width]
     /// sends back; with `carries`, also what the cotangent of the carry out sends, and to that of the carry
-    /// in. Errors: cotangents that are not [B, carry_width].
+    /// in. Errors: a record of another layer, x or cotangents of other shapes than the forward pass had,
+    /// cotangents of carries that are not [B, carry_width].
     template <class T, backend_for<T> Backend, class X = T>
     void back(record<T, Backend>& kept, same<view<const X>> x, same<view<const X>> y_bar, same<view<X>> x_bar,
               T* gradient, Backend& backend, const engine::carry_bars<same<T>>& carries = {}) const {

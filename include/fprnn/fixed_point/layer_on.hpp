@@ -4,6 +4,7 @@
 #include <fprnn/operations/table.hpp>
 #include <fprnn/tape/tape.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -67,6 +68,20 @@ void require_room(const graph::view& g, const dims& size, view<const Number> car
     }
 }
 
+/// Whether there is none: from the beginning.
+template <class Number>
+bool is_omitted(view<const Number> carry) {
+    return carry.data() == nullptr && carry.shape().rank() < 2;
+}
+
+/// Whether an array of a result holds numbers of an argument.
+template <class Number, class Array>
+bool overlap(view<const Number> argument, const Array& result) {
+    const std::less<const Number*> before;
+    const Number *first = argument.data(), *its = result.data();
+    return first && its && before(first, its + result.size()) && before(its, first + argument.size());
+}
+
 /// A layer with numbers T on a backend, sequences stored as X: what layer<Root>::on<T, Backend, X>() makes.
 /// It refers to both of its members.
 template <class T, class Backend, class X = T>
@@ -112,17 +127,22 @@ void layer_on<T, Backend, X>::run(const dims& size, const T* parameters, view<co
     const graph::view& g = what.nodes;
     const index B = x.shape()[0], tokens = x.shape()[1], carried = graph::carry_width(g, size);
     n.require_of(B, tokens, "layer");
-    require(carry.data() == nullptr || carry.shape() == shape{B, carried}, "layer", [&] {
+    require(carry.shape() == shape{B, carried} || is_omitted(carry), "layer", [&] {
         return "carry must be " + shape{B, carried}.to_string() + ", got " + carry.shape().to_string();
     });
+    const bool goes_on_in_place = carry.data() && carry.data() == result.carry.data();
+    require(!overlap<T>(carry, result.carry) || goes_on_in_place, "layer",
+            [] { return std::string("carry is a part of the result's carry: expected all of it, or other memory"); });
+    require(!overlap<X>(x, result.value), "layer",
+            [] { return std::string("x is the result's value: expected other memory, or another result"); });
     if constexpr (has_tiles<Backend>) require_room(g, size, carry, B, tokens, n);
     result.begin(B, g.stages.size());
     backend.assign(result.value, {B, tokens, g[g.root()].width.of(size)});
-    backend.assign(result.carry, {B, carried});
+    if (!goes_on_in_place) backend.assign(result.carry, {B, carried});
     result.work = {};
-    if (carry.data()) backend.copy(carry.size(), carry.data(), result.carry.data());
+    if (carry.data() && !goes_on_in_place) backend.copy(carry.size(), carry.data(), result.carry.data());
     if (keep) {
-        keep->of(g, size, parameters);
+        keep->of(g, size, x.shape(), parameters);
         keep->lengths.assign(n.of_sequences().begin(), n.of_sequences().end());
         keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0, g.stages.size());
     }
@@ -132,7 +152,20 @@ void layer_on<T, Backend, X>::run(const dims& size, const T* parameters, view<co
 template <class T, class Backend, class X>
 void layer_on<T, Backend, X>::back(record& kept, view<const X> x, view<const X> y_bar, view<X> x_bar, T* gradient,
                                    Backend& backend, const carry_bars<T>& carries) const {
-    const shape carried{x.shape()[0], graph::carry_width(what.nodes, kept.size)};
+    const graph::view& g = what.nodes;
+    require(kept.nodes == g.nodes.data(), "layer.back",
+            [] { return std::string("expected a record of this layer's forward pass, got none or another layer's"); });
+    const shape& s = kept.inputs;
+    const shape of_y{s[0], s[1], g[g.root()].width.of(kept.size)};
+    for (const auto& [name, extents, expected] : {std::tuple("x", x.shape(), s), std::tuple("x_bar", x_bar.shape(), s),
+                                                  std::tuple("y_bar", y_bar.shape(), of_y)})
+        require(extents == expected, "layer.back", [&, name_ = name, got = extents, wanted = expected] {
+            return std::string(name_) + " must be " + wanted.to_string() + " as in the forward pass, got " +
+                   got.to_string();
+        });
+    require(kept.kept.has_value() || s[0] == 0 || s[1] == 0, "layer.back",
+            [] { return std::string("the record has been used: expected one backward pass for each forward pass"); });
+    const shape carried{s[0], graph::carry_width(g, kept.size)};
     for (const auto& [name, data, extents] :
          {std::tuple("carries.out", carries.out.data(), carries.out.shape()),
           std::tuple("carries.in", static_cast<const T*>(carries.in.data()), carries.in.shape())})
@@ -193,9 +226,11 @@ typename layer_on<T, Backend, X>::tape_record& layer_on<T, Backend, X>::record_o
                                                                                   const dims& size,
                                                                                   const std::string& prefix) const {
     auto& kept = t.template keep<tape_record>();
-    if (kept.size != size || kept.prefix != prefix)
+    if (kept.nodes != what.nodes.nodes.data() || kept.size != size || kept.prefix != prefix) {
+        kept.nodes = nullptr;  // what fails here is looked up again
         kept.offset = graph::parameter_offset(what.nodes, t.parameters(), size, prefix);
-    kept.prefix = prefix;
+        kept.prefix = prefix;
+    }
     if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
     return kept;
 }

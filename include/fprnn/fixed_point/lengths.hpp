@@ -19,7 +19,7 @@ namespace fprnn {
 ///
 /// What stands in x behind a sequence's end does not matter, NaN included: value, carry, convergence and
 /// gradients are those of the sequence alone, to the bit unless a share of the batch is what ends iterations,
-/// or its last chunk of C > 1 has one token: a call for that sequence alone solves such a chunk as one-token
+/// an adjoint of one's own looks at the change of all, or its last chunk of C > 1 has one token: a call for that sequence alone solves such a chunk as one-token
 /// chunks are solved, to the same tolerance. The value is zero behind the end. The carry out is the state at
 /// the sequence's own end.
 class lengths {

@@ -78,7 +78,8 @@ concept stop_rule = requires(const S& s, const iteration& now) {
     { s(now) } -> std::convertible_to<bool>;
 };
 
-/// One stop, or several of which any may end an iteration. One that never does ends at `most_iterations`.
+/// One stop, or several of which any may end an iteration. Where none bounds their number, `most_iterations`
+/// does.
 class stop {
 public:
     static constexpr int most_iterations = 10000;
@@ -102,7 +103,7 @@ public:
     /// The looser of two tolerances, the fewer of two numbers of iterations.
     friend stop operator||(stop a, const stop& b) {
         a.tolerance_ = std::max(a.tolerance_, b.tolerance_);
-        a.ell_max_ = std::min(a.ell_max_, b.ell_max_);
+        a.ell_max_ = a.ell_max_ == 0 ? b.ell_max_ : b.ell_max_ == 0 ? a.ell_max_ : std::min(a.ell_max_, b.ell_max_);
         require(a.share_.tolerance == 0 || b.share_.tolerance == 0, "stop",
                 [] { return std::string("a || b: one share of a batch is expected, got two"); });
         if (b.share_.tolerance > 0) a.share_ = b.share_;
@@ -111,7 +112,7 @@ public:
     }
 
     double tolerance() const { return tolerance_; }  ///< 0 where no residual ends an iteration
-    int ell_max() const { return ell_max_; }
+    int ell_max() const { return ell_max_ == 0 ? most_iterations : ell_max_; }
     bool is_of_a_batch() const { return share_.tolerance > 0; }
     const fprnn::share& share_of_a_batch() const { return share_; }
     bool has_own_rules() const { return !others_.empty(); }
@@ -122,7 +123,7 @@ public:
 
 private:
     double tolerance_ = 0;
-    int ell_max_ = most_iterations;
+    int ell_max_ = 0;  ///< 0: not said
     fprnn::share share_{1, 0, false};
     std::vector<std::function<bool(const iteration&)>> others_;
 };

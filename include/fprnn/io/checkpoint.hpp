@@ -13,7 +13,7 @@ inline constexpr std::string_view checkpoint_stem = "checkpoint-", checkpoint_en
 }  // namespace detail
 
 /// The checkpoints in a folder, the newest first: files with names such as checkpoint-00001200.safetensors,
-/// after 1,200 steps. None when there is no such folder.
+/// after 1,200 steps. None when there is no such folder; std::runtime_error when it cannot be listed.
 inline std::vector<std::pair<index, std::filesystem::path>> checkpoints_in(const std::filesystem::path& folder) {
     std::vector<std::pair<index, std::filesystem::path>> found;
     std::error_code error;
@@ -27,6 +27,8 @@ inline std::vector<std::pair<index, std::filesystem::path>> checkpoints_in(const
             bad == std::errc{} && rest == last && step >= 0)
             found.push_back({step, i->path()});
     }
+    if (error && error != std::errc::no_such_file_or_directory)
+        throw std::runtime_error(folder.string() + ": cannot be listed: " + error.message());
     std::sort(found.begin(), found.end(), std::greater<>());
     return found;
 }
@@ -36,8 +38,11 @@ namespace detail {
 inline void remove_all_earlier_but_one(const std::filesystem::path& folder, index steps) {
     std::error_code none;
     index earlier = 0;
-    for (const auto& [at, old] : checkpoints_in(folder))
-        if (at < steps && ++earlier > 1) std::filesystem::remove(old, none);
+    try {
+        for (const auto& [at, old] : checkpoints_in(folder))
+            if (at < steps && ++earlier > 1) std::filesystem::remove(old, none);
+    } catch (const std::runtime_error&) {
+    }
 }
 }  // namespace detail
 

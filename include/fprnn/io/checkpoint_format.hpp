@@ -83,30 +83,33 @@ struct checkpoint_metadata {
 
 }  // namespace detail
 
-/// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite: its
-/// optimiser has seen a step that was taken back.
+/// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite, whose
+/// optimiser has seen a step that was taken back, and for a configuration that is neither an object nor null
+/// or has more than 16 levels.
 template <std::floating_point T>
 std::string encode_checkpoint(const training_state<T>& state, const nlohmann::ordered_json& configuration) {
     require(state.optimiser.steps() == state.steps, "encode_checkpoint", [&] {
         return "expected a state that can go on, got one of " + std::to_string(state.steps) +
                " steps whose optimiser has taken " + std::to_string(state.optimiser.steps());
     });
+    const std::string text = configuration_text(configuration);
+    const auto refused = first_difference(configuration, text);
+    require(!refused, "encode_checkpoint", [&] { return "configuration: " + refused->to_string(); });
     std::vector<named_array> arrays;
     detail::append_arrays(arrays, state.theta, "theta.");
     detail::append_arrays(arrays, state.optimiser.first_moment(), "first_moment.");
     detail::append_arrays(arrays, state.optimiser.second_moment(), "second_moment.");
     detail::append_arrays(arrays, state.last_good, "last_good.");
-    std::string bytes = encode_safetensors(
-        arrays, {{"format", std::string(detail::checkpoint_format)},
-                 {"version", std::string(detail::checkpoint_version)},
-                 {"step", detail::digits_of(state.steps)},
-                 {"last_good_step", detail::digits_of(state.last_good_steps)},
-                 {"sequences", detail::digits_of(state.sequences)},
-                 {"length", detail::digits_of(state.length)},
-                 {"learnt", detail::digits_of(state.learnt)},
-                 {"seconds", detail::digits_of(state.seconds)},
-                 {"configuration", configuration.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace)},
-                 {"checksum", std::string(detail::checksum_zeros)}});
+    std::string bytes = encode_safetensors(arrays, {{"format", std::string(detail::checkpoint_format)},
+                                                    {"version", std::string(detail::checkpoint_version)},
+                                                    {"step", detail::digits_of(state.steps)},
+                                                    {"last_good_step", detail::digits_of(state.last_good_steps)},
+                                                    {"sequences", detail::digits_of(state.sequences)},
+                                                    {"length", detail::digits_of(state.length)},
+                                                    {"learnt", detail::digits_of(state.learnt)},
+                                                    {"seconds", detail::digits_of(state.seconds)},
+                                                    {"configuration", text},
+                                                    {"checksum", std::string(detail::checksum_zeros)}});
     const std::size_t at = detail::find_checksum(bytes, detail::checksum_zeros);
     bytes.replace(at, detail::checksum_zeros.size(), detail::checksum_of(bytes, at));
     return bytes;

@@ -22,21 +22,32 @@ struct configuration_difference {
     }
 };
 
-/// The first option in which a run's configuration, given as the text of a JSON object, is not `expected`.
-/// None when they are equal; numbers are compared, not their digits. A text that is no object, or nested more
-/// deeply than configurations are, differs as a whole.
-inline std::optional<configuration_difference> first_difference(const nlohmann::ordered_json& expected,
+/// As a file has it, on one line: what is not finite is null there, and what is not UTF-8 is U+FFFD. No
+/// configuration, null, is one without options.
+inline std::string configuration_text(const nlohmann::ordered_json& configuration) {
+    if (configuration.is_null()) return "{}";
+    return configuration.dump(-1, ' ', true, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// The first option in which a run's configuration, given as the text of a JSON object, is not that of
+/// `configuration`. None when they are equal; numbers are compared, not their digits. A text that is no
+/// object, or nested more deeply than configurations are, differs as a whole.
+inline std::optional<configuration_difference> first_difference(const nlohmann::ordered_json& configuration,
                                                                 std::string_view text) {
     using json = nlohmann::ordered_json;
     constexpr int most_levels = 16;
-    json got;
+    json expected, got;
     const detail::c_locale plain;
-    try {
-        got = json::parse(text, [](int level, json::parse_event_t, json&) {
+    const auto read = [](std::string_view of) {
+        return json::parse(of, [](int level, json::parse_event_t, json&) {
             // Comparing and printing go down level by level, on the stack.
             if (level > most_levels) throw std::length_error("levels");
             return true;
         });
+    };
+    try {
+        expected = read(configuration_text(configuration));  // as it is when it comes back
+        got = read(text);
     } catch (const std::length_error&) {
         return configuration_difference{"", "at most " + std::to_string(most_levels) + " levels of JSON", "more"};
     } catch (const json::exception&) {

@@ -64,7 +64,7 @@ public:
         for (std::size_t next; (next = text.find('\n', end)) != text.npos; end = next + 1, ++rows) {
             index at = 0;
             const auto [rest, error] = std::from_chars(text.data() + end, text.data() + next, at);
-            if (error != std::errc{} || *rest != ',' || at <= before || at > last) break;
+            if (error != std::errc{} || (*rest != ',' && *rest != '\n') || at <= before || at > last) break;
             before = at;
         }
         write_file(path, std::string_view(text).substr(0, end));

@@ -150,10 +150,15 @@ struct exp_function {
 
 struct tanh_function {
     static constexpr const char* name = "tanh";
-    /// tanh(x) = 2 σ(2x) − 1
+    /// tanh(x) = 2 σ(2x) − 1, which has no digits of a small x. Below 5/8 it is Lambert's continued fraction x /
+    /// (1 + x² / (3 + x² / (5 + …))) as far as 15: 6 · 10⁻¹⁸ off at most.
     template <class V>
     FPRNN_BOTH static V value(V x) {
-        return V(2) * sigmoid_function::value(V(2) * x) - V(1);
+        using math::abs, math::multiply_add, math::select;
+        const V z = x * x;
+        const V above = multiply_add(multiply_add(multiply_add(V(36), z, V(6930)), z, V(270270)), z, V(2027025));
+        const V below = multiply_add(multiply_add(multiply_add(z + V(630), z, V(51975)), z, V(945945)), z, V(2027025));
+        return select(abs(x) < V(0.625), x * above / below, V(2) * sigmoid_function::value(V(2) * x) - V(1));
     }
     template <class V>
     FPRNN_BOTH static V slope(V, V y) {
