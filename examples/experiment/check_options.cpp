@@ -75,6 +75,16 @@ void check_dependence(const options& o) {
     if (o.machine.cuda) refuse("--sees-y", "mixer+bc with --device cuda", got);
 }
 
+constexpr const char* of_mixers = "to stand with --model fp-mamba, fp-mamba2 or fp-rnn";
+
+/// What the model has not got would be ignored.
+void check_heard(const options& o) {
+    for (const char* option : {"--reflections", "--reflection-scale"})
+        if (!has_mixer(o.model) && o.given.contains(option)) refuse(option, of_mixers, "--model " + o.model_name);
+    if (o.model.kind != block::transformer && o.given.contains("--context"))
+        refuse("--context", "to stand with --model transformer", "--model " + o.model_name);
+}
+
 void check_model(const options& o) {
     const architecture& a = o.model;
     if (a.convolution && a.kind != block::fp_mamba)
@@ -84,7 +94,7 @@ void check_model(const options& o) {
         check_compiled(o);
         check_mixer(o);
     } else if (o.given.contains("--mixer")) {
-        refuse("--mixer", "to stand with --model fp-mamba, fp-mamba2 or fp-rnn", "--model " + o.model_name);
+        refuse("--mixer", of_mixers, "--model " + o.model_name);
     }
     check_dependence(o);
     if (has_heads(a) && a.size.d_inner % a.size.heads != 0)
@@ -113,6 +123,13 @@ void check_rows(const options& o, fp::index needed) {
 
 void check_task(const options& o) {
     using kind = data_options::kind;
+    if (o.tests_prefixes) {
+        if (o.data.task != kind::word_problem)
+            refuse("--test-prefixes", "to stand with --task word-problem", "--task " + o.task_name);
+        if (!o.beginnings_are_sequences())
+            refuse("--test-prefixes", "--schedule sequential, or --tolerance of at most 1e-4",
+                   "--tolerance " + fp::detail::number_text(o.schedule.tolerance));
+    }
     struct use {
         const char* option;
         std::initializer_list<kind> tasks;
@@ -145,6 +162,7 @@ void check_task(const options& o) {
 void check_together(const options& o) {
     check_model(o);
     check_task(o);
+    check_heard(o);
     if (o.training.batch > most_tokens / o.training.length)
         refuse("--batch", "at most " + std::to_string(most_tokens) + " tokens a step, that is --batch times --length",
                std::to_string(o.training.batch) + " times " + std::to_string(o.training.length));

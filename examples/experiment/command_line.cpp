@@ -99,6 +99,14 @@ std::optional<std::string> configuration_file(const std::vector<std::string>& ar
     return file;
 }
 
+bool is_for_an_exhibit(const std::string& argument) {
+    const std::string name = argument.substr(0, argument.find('='));
+    return name == "--figure" || name == "--table" || name == "--compare";
+}
+bool asks_for_an_exhibit(const std::vector<std::string>& arguments) {
+    return std::any_of(arguments.begin(), arguments.end(), is_for_an_exhibit);
+}
+
 /// The options of the command line, each read into its place in `options`.
 class command_line {
 public:
@@ -214,7 +222,8 @@ private:
     }
 
     void add_training() {
-        add("--length", "T", "training length in tokens", "16; text: 128; arithmetic and copy: as --longest needs",
+        add("--length", "T", "training length in tokens",
+            "16; text: 128; catbabi: 200; arithmetic: as --longest needs; copy: twice that",
             into(o_.training.length, whole{1, most_tokens}));
         add("--curriculum", "T",
             "tokens of the first sequences; they grow to --length as they are learnt, by three quarters of the "
@@ -222,7 +231,7 @@ private:
             "any case. --length itself: no curriculum",
             "2; of other tasks --length", into(o_.training.first_length, whole{1, most_tokens}));
         add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more",
-            "128; copy: 32; text: 16", into(o_.training.batch, whole{1, most_tokens}));
+            "128; copy: 32; catbabi, text: 16", into(o_.training.batch, whole{1, most_tokens}));
         add("--steps", "N", "training steps", "12000; figures have their own", into(o_.training.steps, whole{1}));
         add("--time-limit", "SECONDS",
             "training ends by then; the learning rate falls with the time when that is faster than with the steps",
@@ -317,7 +326,7 @@ private:
             "them. --out and --resume are never of a file",
             "", [](const std::string&, const std::string&) {});
 
-        app_.add_flag("--list", list_, help_text("name figures and tables, and what each costs"));
+        app_.add_flag("--list", list_, help_text("name figures and tables"));
         app_.set_version_flag("--version", std::string("fprnn ") + version);
     }
 
@@ -330,7 +339,9 @@ bool command_line::read(std::vector<std::string> arguments, std::ostream& printe
     require_values(app_, arguments);
     if (const auto file = configuration_file(arguments)) {
         const auto knows = [this](const std::string& option) { return app_.get_option_no_throw(option) != nullptr; };
-        const auto configured = arguments_of_file(*file, knows);
+        auto configured = arguments_of_file(*file, knows);
+        // Who asks for another exhibit than the file does wants the file's options for it.
+        if (asks_for_an_exhibit(arguments)) std::erase_if(configured, is_for_an_exhibit);
         arguments.insert(arguments.begin(), configured.begin(), configured.end());
     }
     std::reverse(arguments.begin(), arguments.end());  // CLI11 takes them from the back
@@ -346,6 +357,8 @@ bool command_line::read(std::vector<std::string> arguments, std::ostream& printe
     } catch (const CLI::ParseError& e) {
         throw fp::argument_error(e.what());
     }
+    if (o_.given.contains("--figure") && o_.given.contains("--table"))
+        refuse("--table", "to stand without --figure", o_.given.at("--table"));
     if (list_) print_exhibits(printed);
     if (compare_) {
         if (o_.shown) refuse("--compare", "to stand alone", job_of(*o_.shown));
@@ -354,28 +367,42 @@ bool command_line::read(std::vector<std::string> arguments, std::ostream& printe
     return !list_;
 }
 
-/// What was given and is so in no member, or of which the members are to differ, an exhibit chooses itself.
+/// What was given and is otherwise in a member, an exhibit chooses itself; what none of them has says nothing.
 void require_heard(const options& o, const std::vector<options>& all) {
     if (!o.shown) return;
-    constexpr std::string_view elsewhere[] = {"out", "seed", "threads"}, of_data[] = {"group", "operators", "sees_y"};
-    const auto among = [](const auto& names, const std::string& key) {
-        return std::find(std::begin(names), std::end(names), key) != std::end(names);
-    };
+    // Those of the job, and --d-inner, of which baselines have more.
+    constexpr std::string_view elsewhere[] = {"out",   "seed",   "seeds",  "threads", "figure",
+                                              "table", "config", "device", "d_inner"};
     const auto asked = to_json(o);
     std::vector<nlohmann::ordered_json> members;
     members.reserve(all.size());
     for (const options& one : all) members.push_back(to_json(one));
-    for (const auto& [option, text] : o.given) {
-        const std::string key = key_of(option);
-        if (!asked.contains(key) || among(elsewhere, key)) continue;
-        const auto has_it = [&](const auto& one) {
-            const bool in_tests = key == "ell_max" && one.contains("test_ell_max") && one["test_ell_max"] == asked[key];
-            return in_tests || (one.contains(key) && one[key] == asked[key]);
-        };
-        const auto n = std::count_if(members.begin(), members.end(), has_it);
-        if (n == 0 || (among(of_data, key) && n < std::ssize(members)))
-            refuse(option, "to stand without " + job_of(o) + ", which chooses it itself", text);
-    }
+    const auto has = [](const auto& one, const std::string& key) { return one.contains(key); };
+    const auto refuse_where = [&](const auto& is_wrong, const std::string& expected, const auto& got) {
+        for (const auto& [option, text] : o.given) {
+            const std::string key = key_of(option);
+            if (std::find(std::begin(elsewhere), std::end(elsewhere), key) == std::end(elsewhere) &&
+                is_wrong(key, text))
+                refuse(option, expected, got(text));
+        }
+    };
+    const auto is_chosen = [&](const std::string& key, const std::string& text) {
+        return std::any_of(members.begin(), members.end(), [&](const auto& one) {
+            if (!has(one, key)) return false;
+            if (!has(asked, key)) return as_typed(one[key].dump()) != text;
+            const bool in_tests = key == "ell_max" && has(one, "test_ell_max") && one["test_ell_max"] == asked[key];
+            return one[key] != asked[key] && !in_tests;
+        });
+    };
+    const auto is_of_none = [&](const std::string& key, const std::string&) {
+        const bool is_default = key == "sees_y" && !has(asked, key);
+        return !is_default &&
+               std::none_of(members.begin(), members.end(), [&](const auto& one) { return has(one, key); });
+    };
+    refuse_where(is_chosen, "to stand without " + job_of(o) + ", which chooses it itself",
+                 [](const std::string& text) { return text; });
+    refuse_where(is_of_none, "to stand with a job that has a model or a task with it",
+                 [&](const std::string&) { return job_of(o); });
 }
 
 /// What an exhibit chooses itself, and what only an exhibit has.
@@ -400,12 +427,9 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     if (!command_line(o).read({argv + std::min(argc, 1), argv + argc}, printed)) return std::nullopt;
     require_job(o);
     fill_in(o);
+    if (!o.data.files.empty()) o.data.contents = contents_of(o.data.files);
     require_configuration(o);
     const auto all = models_of(o);
-    for (const char* option : {"--heads", "--reflections", "--reflection-scale"})
-        if (o.given.contains(option) &&
-            std::none_of(all.begin(), all.end(), [&](const options& one) { return one.given.contains(option); }))
-            refuse(option, "to stand with a job that has a model with it", job_of(o));
     require_heard(o, all);
     for (const options& one : all) check_together(one);
     return o;

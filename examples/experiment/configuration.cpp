@@ -32,6 +32,12 @@ std::string key_of(const std::string& option) {
     return key;
 }
 
+std::string as_typed(std::string text) {
+    if (text == "null") return "none";
+    if (text.size() >= 2 && text.front() == '"' && text.back() == '"') return text.substr(1, text.size() - 2);
+    return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
 json to_json(const options& o) {
     const auto& t = o.training;
     json j;
@@ -115,6 +121,7 @@ json training_configuration(const options& o) {
     for (const char* other : {"version", "test_lengths", "test_ell_max", "test_prefixes", "test_sequences", "threads",
                               "gpu", "out", "checkpoint_every", "validate_every"})
         j.erase(other);
+    if (!o.data.contents.empty()) j[contents_key] = o.data.contents;
     return j;
 }
 
@@ -127,6 +134,7 @@ json given_json(const options& o) {
         j[key_of(option)] = text;
     }
     if (o.model.convolution) j["convolution"] = true;
+    if (o.tests_prefixes) j["test_prefixes"] = true;
     if (o.machine.tf32) j["tf32"] = true;
     return j;
 }

@@ -26,6 +26,12 @@ nlohmann::ordered_json to_json(const options& o);
 /// done with the model, where, and on how many threads.
 nlohmann::ordered_json training_configuration(const options& o);
 
+/// Of what the files of --files hold, which is no option.
+inline constexpr const char* contents_key = "contents_of_files";
+
+/// A value of config.json as it is typed.
+std::string as_typed(std::string json);
+
 /// The key of an option: "test_lengths" of "--test-lengths".
 std::string key_of(const std::string& option);
 

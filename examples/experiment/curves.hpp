@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <utility>
 
@@ -66,6 +67,28 @@ auto of_test(Number&& number) {
     return [number](const outcome& r, std::size_t i) { return static_cast<double>(number(r.table[i])); };
 }
 inline double score_of(const test_result& t) { return t.score; }
+
+/// A curve of y(result) at x(result), of which the seeds of a member make one point.
+template <class X, class Y>
+fp::curve against_measured(const drawn& m, X&& x, Y&& y) {
+    struct point {
+        double sum = 0;
+        fp::index seeds = 0;
+        interval all{};
+    };
+    std::map<std::filesystem::path, point> of_member;
+    for (const outcome* r : m.results) {
+        point& p = of_member[without_seed(r->folder)];
+        p.sum += x(*r);
+        ++p.seeds;
+        p.all.add(y(*r));
+    }
+    std::multimap<double, interval> at;
+    for (const auto& [folder, p] : of_member) at.emplace(p.sum / static_cast<double>(p.seeds), p.all);
+    fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = m.width};
+    for (const auto& [where, all] : at) all.append_to(c, where);
+    return without_empty_band(std::move(c));
+}
 
 /// A curve of y(result) at x(result), and the results of an x together.
 template <class X, class Y>

@@ -1,6 +1,15 @@
 #include "data.hpp"
 
+#include <fprnn/io/checkpoint_format.hpp>
+#include <fprnn/io/read_file.hpp>
 #include <fprnn/tasks/babi_world.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <limits>
+#include <vector>
 
 namespace experiment {
 
@@ -37,6 +46,35 @@ fp::task make_task(const data_options& o, fp::seed seed) {
             return as_task(of_option("--files", [&] { return fp::text_files(o.files); }), seed);
     }
     return {};
+}
+
+std::string contents_of(const std::string& files) {
+    namespace fs = std::filesystem;
+    try {
+        std::vector<fs::path> all;
+        if (fs::is_directory(files)) {
+            for (const auto& entry : fs::recursive_directory_iterator(files))
+                if (entry.is_regular_file()) all.push_back(entry.path());
+            std::sort(all.begin(), all.end());
+        } else if (fs::is_regular_file(files)) {
+            all.emplace_back(files);
+        } else {
+            return {};
+        }
+        std::uint64_t hash = fp::detail::fnv1a("");
+        std::uintmax_t bytes = 0;
+        for (const fs::path& path : all) {
+            const std::string text = fp::read_file(path, std::numeric_limits<std::uintmax_t>::max());
+            hash = fp::detail::fnv1a(text, fp::detail::fnv1a(path.lexically_relative(files).string(), hash));
+            bytes += text.size();
+        }
+        char text[64];
+        std::snprintf(text, sizeof text, "%llu bytes, %016llx", static_cast<unsigned long long>(bytes),
+                      static_cast<unsigned long long>(hash));
+        return text;
+    } catch (const std::exception&) {
+        return {};
+    }
 }
 
 void require_task(const data_options& o) {

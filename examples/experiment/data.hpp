@@ -17,6 +17,7 @@ struct data_options {
     bool multiplies = true;               ///< whether arithmetic has products
     fp::index shortest = 0, longest = 0;  ///< examples: of arithmetic in tokens, of copy in letters
     std::string files;                    ///< of text and catbabi, where none are stories of a generated world
+    std::string contents;                 ///< of the files, as contents_of has it
 };
 
 /// Errors: fprnn::argument_error, which begins with the option that is wrong.
@@ -24,6 +25,9 @@ fp::task make_task(const data_options& o, fp::seed seed);
 
 /// Refuses what make_task would, as far as it can be said without making data. Errors: as of make_task.
 void require_task(const data_options& o);
+
+/// What tells the bytes of a file, or of all files of a folder, from others; empty where they cannot be read.
+std::string contents_of(const std::string& files);
 
 /// Tokens of a row of test data of a length, as the task counts it.
 fp::index tokens_of_test(const data_options& o, fp::index length);

@@ -37,14 +37,21 @@ std::string job_of(const exhibit& e) {
 }
 
 namespace {
+const std::string of_seed = "seed_";
+
 /// Options that were given for some of the members say nothing of a model that has not got them.
 void keep_what_it_has(options& o) {
     if (!has_heads(o.model)) o.given.erase("--heads");
+    if (o.model.kind != architecture::block::transformer) o.given.erase("--context");
     if (!has_mixer(o.model)) o.given.erase("--mixer");
     if (!has_mixer(o.model) || o.model.mixer != architecture::mixing::householder)
         for (const char* option : {"--reflections", "--reflection-scale"}) o.given.erase(option);
 }
 }  // namespace
+
+std::filesystem::path without_seed(const std::filesystem::path& folder) {
+    return folder.filename().string().starts_with(of_seed) ? folder.parent_path() : folder;
+}
 
 std::vector<member> members_of(const options& o) {
     std::vector<member> all = o.shown->members(o), seeded;
@@ -54,7 +61,7 @@ std::vector<member> members_of(const options& o) {
             seeded.push_back(one);
             options& settings = seeded.back().settings;
             settings.seed += static_cast<std::uint64_t>(k);
-            if (k > 0) settings.out /= "seed_" + std::to_string(settings.seed);  // --seeds may grow with --resume
+            if (k > 0) settings.out /= of_seed + std::to_string(settings.seed);  // --seeds may grow with --resume
         }
     return seeded;
 }

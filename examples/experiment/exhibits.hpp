@@ -2,6 +2,7 @@
 
 #include "experiment.hpp"
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,9 @@ std::span<const exhibit* const> exhibits();
 
 /// As it is asked for: "--figure interpolation".
 std::string job_of(const exhibit& e);
+
+/// The folder of a member, whatever its seed.
+std::filesystem::path without_seed(const std::filesystem::path& folder);
 
 /// The members, each `o.seeds` times.
 std::vector<member> members_of(const options& o);

@@ -1,9 +1,11 @@
 #include "catalogue.hpp"
 #include "figures.hpp"
 #include "members.hpp"
+#include "readers.hpp"
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <tuple>
 
 /// The paper's exhibits on the word problem.
@@ -64,6 +66,14 @@ void test_beginnings(options& o, const char* range) {
     use("--test-sequences", o.test_sequences, 512);
 }
 
+void use_beginnings(std::vector<member>& all) {
+    for (member& one : all) one.settings.tests_prefixes = one.settings.beginnings_are_sequences();
+}
+/// Refused where the iterations of each length are drawn, which beginnings do not have.
+void refuse_beginnings(const options& o) {
+    if (o.tests_prefixes) refuse("--test-prefixes", "to stand without " + job_of(o), "true");
+}
+
 /// Iterations are bounded in training alone.
 void bound_training(options& o, int ell_max) {
     o.test_ell_max = o.test_ell_max.value_or(o.schedule.ell_max);
@@ -90,7 +100,7 @@ std::vector<member> interpolated(const options& o) {
     m.add_baseline("lstm", "LSTM", lstm_green, 1);
     m.add_baseline("transformer", "Transformer", transformer_grey, 2);
     auto all = std::move(m).all();
-    for (member& one : all) one.settings.tests_prefixes = true;
+    use_beginnings(all);
     return all;
 }
 void show_interpolation(const trained& t) {
@@ -101,6 +111,7 @@ void show_interpolation(const trained& t) {
 }
 
 void fill_in_lmax_lstar(options& o) {
+    refuse_beginnings(o);
     fill_in_bounded(o);
     defaults{o}("--reflections", o.model.reflections, 1);
     defaults{o}("--test-lengths", o.test_lengths, lengths_of("2,4,8,12,16,20,24,28,32,36,40,44,48"));
@@ -109,6 +120,11 @@ std::vector<member> bounded(const options& o) {
     members m(o);
     add_bounded(m);
     return std::move(m).all();
+}
+/// Of which the paper has four runs.
+void paper_lmax_lstar(options& o) {
+    paper_state_tracking(o);
+    defaults{o}("--seeds", o.seeds, 4);
 }
 void show_lmax_lstar(const trained& t) {
     const auto models = by_member(t);
@@ -134,7 +150,7 @@ std::vector<member> of_train_times(const options& o) {
     bound_training(drawn, o.schedule.ell_max);
     drawn.draws_ell_max = true;
     auto all = std::move(m).all();
-    for (member& one : all) one.settings.tests_prefixes = true;
+    use_beginnings(all);
     return all;
 }
 void show_train_time(const trained& t) {
@@ -167,10 +183,24 @@ void fill_in_a5_s5(options& o) {
     test_beginnings(o, "2-50");
     defaults{o}("--steps", o.training.steps, 12000);
 }
+/// The members of each group, in a folder for each.
+void add_in_groups(members& all, const options& o, const std::vector<std::string>& groups,
+                   const std::function<void(members&)>& add) {
+    for (const std::string& group : groups) {
+        members of_group(o);
+        add(of_group);
+        auto its = std::move(of_group).all();
+        use_beginnings(its);
+        for (member& one : its) {
+            one.settings.data.group = group;
+            one.settings.out = o.out / group / one.settings.out.filename();
+            all.add(std::move(one));
+        }
+    }
+}
 std::vector<member> of_both_groups(const options& o) {
     members m(o);
-    for (const std::string group : {"A5", "S5"}) {
-        members of_group(o);
+    add_in_groups(m, o, {"A5", "S5"}, [](members& of_group) {
         of_group.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
         for (const int i : {0, 1, 2}) {
             const std::string r = std::to_string(1 << i);
@@ -183,21 +213,20 @@ std::vector<member> of_both_groups(const options& o) {
         of_group.add_baseline("gated-deltanet", "Gated DeltaNet", delta_red, 2);
         of_group.add_baseline("delta-product", "DeltaProduct, n_h = 4", light_red, 2);
         of_group.add_baseline("lstm", "LSTM", lstm_green, 1);
-        for (member& one : std::move(of_group).all()) {
-            one.settings.data.group = group;
-            one.settings.tests_prefixes = true;
-            one.settings.out = o.out / group / one.settings.out.filename();
-            m.add(std::move(one));
-        }
-    }
+    });
     return std::move(m).all();
 }
-void show_a5_s5(const trained& t) {
+/// Scores of each group.
+std::vector<fp::figure> figures_of_groups(const trained& t) {
     std::vector<fp::figure> figures;
     for (const std::string group : {"A5", "S5"}) {
         const auto models = by_member(t, [&](const member& m) { return m.settings.data.group == group; });
         if (!models.empty()) figures.push_back(score_figure(t.o, models, group));
     }
+    return figures;
+}
+void show_a5_s5(const trained& t) {
+    const auto figures = figures_of_groups(t);
     if (!figures.empty())
         draw(fp::picture("Trained on sequences of " + std::to_string(t.o.training.length) + " elements", figures), t.o,
              "fp-mamba-a5-s5");
@@ -229,6 +258,7 @@ void show_fp_rnn_variants(const trained& t) {
 }
 /// The paper's iterations are those of whole sequences.
 void fill_in_fp_rnn_iterations(options& o) {
+    refuse_beginnings(o);
     defaults{o}("--schedule", o.schedule.length, fp::whole_sequence);
     defaults{o}("--tolerance", o.schedule.tolerance, 0.1);
     defaults{o}("--adjoint", o.one_step, true);
@@ -239,6 +269,7 @@ void show_fp_rnn_iterations(const trained& t) {
 }
 
 void fill_in_two_solutions(options& o) {
+    refuse_beginnings(o);
     const defaults use{o};
     use("--test-lengths", o.test_lengths, lengths_of("4,8,16,32,64,128"));
     use("--test-sequences", o.test_sequences, 128);
@@ -268,8 +299,7 @@ void fill_in_length_128(options& o) {
     use("--test-lengths", o.test_lengths, lengths_of("2,4,8,16,32,64,96,128,192,256,384,512"));
     use("--test-sequences", o.test_sequences, 256);
 }
-std::vector<member> of_three_models(const options& o) {
-    members m(o);
+void add_three_models(members& m) {
     m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", blues[0], "householder", 1);
     m.add_fp_mamba("h4", "FP-Mamba-H, r = 4", blues[2], "householder", 4);
     m.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
@@ -279,14 +309,26 @@ std::vector<member> of_three_models(const options& o) {
           {"mamba2_k", "kronecker", "FP-Mamba2-K", "#1b6e5a", 1}}) {
         options& one = m.add_fp_mamba(folder, label, colour, mixer, reflections);
         use_model(one, "fp-mamba2");
+        if (one.paper_size) use_paper_widths(one);
     }
     m.add_baseline("delta-product", "DeltaProduct, n_h = 4", delta_red, 1);
+}
+/// Of one group, and of both in the paper's size.
+bool has_both_groups(const options& o) { return o.paper_size && !o.given.contains("--group"); }
+std::vector<member> of_three_models(const options& o) {
+    members m(o);
+    if (has_both_groups(o))
+        add_in_groups(m, o, {"A5", "S5"}, add_three_models);
+    else
+        add_three_models(m);
     return std::move(m).all();
 }
 void show_length_128(const trained& t) {
-    draw(score_figure(t.o, by_member(t),
-                      title_of(t.o.data) + ", trained on sequences of " + std::to_string(t.o.training.length)),
-         t.o, "seqlen128");
+    const std::string trained_on = ", trained on sequences of " + std::to_string(t.o.training.length);
+    if (has_both_groups(t.o))
+        draw(fp::picture("State tracking" + trained_on, figures_of_groups(t)), t.o, "seqlen128");
+    else
+        draw(score_figure(t.o, by_member(t), title_of(t.o.data) + trained_on), t.o, "seqlen128");
 }
 
 }  // namespace
@@ -317,7 +359,7 @@ const exhibit catalogue::iterations_in_training{
     "accuracy and iterations against length, of FP-Mamba-H (r = 1) trained with at most 2, 4, 8 and 16",
     "",
     fill_in_lmax_lstar,
-    paper_state_tracking,
+    paper_lmax_lstar,
     bounded,
     show_lmax_lstar};
 const exhibit catalogue::parameters_of_a5{

@@ -72,11 +72,15 @@ class validation {
 public:
     validation(const options& o, const fp::task& task, const network& model, fp::index steps)
         : o_(o), task_(task), model_(model.with(o.test_schedule())), set_(test_set(o, task, o.test_lengths.front())) {
-        if (o.validate_every == 0) return;
+        const auto path = o.out / "validation.csv";
+        if (o.validate_every == 0) {
+            std::error_code none;
+            if (steps == 0) std::filesystem::remove(path, none);  // of an earlier run
+            return;
+        }
         std::string header = "step,seconds,score,loss";
         if (model.has_fixed_point())
             for (int i = 0; i < o.model.size.layers; ++i) header += ",iterations_" + std::to_string(i);
-        const auto path = o.out / "validation.csv";
         file_ = steps == 0 ? fp::csv_file(path, header) : fp::csv_file::continued(path, header, steps);
     }
 

@@ -132,7 +132,7 @@ fp::figure train_time_figure(const trained& t, const std::string& title) {
     f.level = fp::mark{static_cast<double>(t.o.training.length), "training length"};
     for (const drawn& m : by_member(t)) {
         f.y.label = "longest length with 90 % right (" + m.results.front()->task.length_unit + ")";
-        f.curves.push_back(against(
+        f.curves.push_back(against_measured(
             m, [](const outcome& r) { return r.training.seconds; },
             [](const outcome& r) {
                 double longest = 0;

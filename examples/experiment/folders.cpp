@@ -60,16 +60,11 @@ void write_job(const options& o, const fs::path& folder) {
     write_json(folder / job_file, j);
 }
 
-/// A value of config.json as it is typed.
-std::string as_typed(std::string json) {
-    if (json == "null") return "none";
-    if (json.size() >= 2 && json.front() == '"' && json.back() == '"') return json.substr(1, json.size() - 2);
-    return json.ends_with(".0") ? json.substr(0, json.size() - 2) : json;
-}
-
 /// What --resume answers to the checkpoint of a run with other options.
 std::string other_options(const options& o, const std::string& path, const fp::configuration_difference& difference) {
     const auto& [key, expected, got] = difference;
+    if (key == contents_key)
+        return "--files: their contents are others than those that " + path + " was trained on; choose another --out";
     if (expected == "nothing" || got == "nothing" || key.empty() || is_constant(key))
         return path + ": written by another version (" + difference.to_string() + "); choose another --out";
 

@@ -29,6 +29,35 @@ inline void use_authors_iteration(options& o) {
     use("--test-ell-max", o.test_ell_max, 1000);
 }
 
+/// Heads, keys and widths of the authors' baselines: values of the delta rule are twice as wide as keys, heads
+/// of Mamba-2 have 64 channels. Who gives --d-inner gives --heads as well.
+inline void use_paper_widths(options& m) {
+    using block = architecture::block;
+    const defaults use{m};
+    auto& size = m.model.size;
+    if (m.given.contains("--d-inner")) return;
+    switch (m.model.kind) {
+        case block::delta_product:
+        case block::gated_deltanet:
+            use("--heads", size.heads,
+                m.data.task == data_options::kind::copy         ? 16
+                : m.data.task == data_options::kind::arithmetic ? 4
+                                                                : 12);
+            use("--d-state", size.d_state, 32);
+            size.d_inner = 64 * size.heads;
+            return;
+        case block::fp_mamba2:
+        case block::mamba2: use("--heads", size.heads, std::max<fp::index>(1, size.d_inner / 64)); return;
+        case block::lstm: size.d_inner = size.d_model; return;
+        case block::transformer:
+            use("--d-model", size.d_model, 1024);
+            size.d_inner = size.d_model;
+            use("--heads", size.heads, 8);
+            return;
+        default: return;
+    }
+}
+
 /// Adds members one after the other, each in a folder below that of the exhibit.
 class members {
 public:
@@ -52,6 +81,7 @@ public:
         m.model.convolution = false;
         m.model.size.layers = layers;
         use_model(m, model);
+        if (o_.paper_size) use_paper_widths(m);
         solve_by_token(m);
         return m;
     }

@@ -60,6 +60,9 @@ struct options {
         if (!draws_ell_max) return std::nullopt;
         return network::drawn_schedule{.schedule = schedule, .ell_max = {.seed = seed_of_data()}};
     }
+    /// Whether the beginning of a sequence is solved as a sequence that ends there: all at once it is iterated
+    /// until the whole is solved, which differs by the tolerance.
+    bool beginnings_are_sequences() const { return schedule.length == 1 || schedule.tolerance <= 1e-4; }
     fp::adjoint adjoint() const {
         if (one_step) return fp::one_step{};
         return fp::implicit{.tolerance = schedule.tolerance, .ell_max = 100};

@@ -18,6 +18,9 @@ fail() {
 # Small enough to be over in a moment.
 small=(--group S3 --d-model 8 --d-inner 8 --d-state 4 --reflections 2 --batch 8 --test-sequences 16 --threads 2)
 
+# The same for models without a mixer.
+unmixed=(--group S3 --d-model 8 --d-inner 8 --d-state 4 --batch 8 --test-sequences 16 --threads 2)
+
 # refused MESSAGE ARGUMENTS…: exit status 2, exactly this one line, and nothing trained.
 refused() {
     local message=$1 said status
@@ -100,7 +103,10 @@ figures="interpolation, params, params-copying, fp-rnn-mixer-variants, fp-rnn-nu
 generalization-vs-train-time, fp-iters-lm, lm-learning-curve, seqlen128, mod-arith-max-iters, interpolation-lmax-lstar, seq-vs-parallel"
 refused "--figure: expected one of $figures, got 'pie'" --figure pie
 refused "--table: expected one of h_t-1, complexity, catbabi, mod-arithm, got 'pie'" --table pie
-refused "--heads: expected to stand with a job that has a model with it, got '--compare'" --compare --heads 2
+of_some="expected to stand with a job that has a model or a task with it"
+refused "--heads: $of_some, got '--compare'" --compare --heads 2
+refused "--context: $of_some, got '--compare'" --compare --context 7
+refused "--operators: $of_some, got '--compare'" --compare --operators +-
 # What an exhibit chooses, or varies.
 refused "--group: expected to stand without --figure fp-mamba-a5-s5, which chooses it itself, got 'S3'" --figure fp-mamba-a5-s5
 refused "--reflections: expected to stand without --figure copying, which chooses it itself, got '2'" --figure copying
@@ -108,6 +114,18 @@ refused "--operators: expected to stand without --table mod-arithm, which choose
 refused "--ell-max: expected to stand without --figure interpolation, which chooses it itself, got 'gamma'" --figure interpolation --ell-max gamma
 refused "--layers: expected to stand without --figure lm-learning-curve, which chooses it itself, got '3'" \
     --figure lm-learning-curve --files "$folder" --layers 3
+refused "--layers: expected to stand without --figure interpolation, which chooses it itself, got '3'" --figure interpolation --layers 3
+refused "--reflections: expected to stand without --figure params, which chooses it itself, got '2'" --figure params
+refused "--layers: expected to stand without --table catbabi, which chooses it itself, got '2'" --table catbabi --layers 2
+refused "--reflections: expected to stand with --model fp-mamba, fp-mamba2 or fp-rnn, got '--model mamba'" --model mamba
+refused "--context: expected to stand with --model transformer, got '--model fp-mamba'" --context 7
+# Beginnings of sequences that are iterated to a loose tolerance, and of tasks that answer at the end, are no shorter sequences.
+refused "--test-prefixes: expected --schedule sequential, or --tolerance of at most 1e-4, got '--tolerance 0.1'" \
+    --test-prefixes --schedule parallel --tolerance 0.1
+refused "--test-prefixes: expected to stand with --task word-problem, got '--task copy'" \
+    --test-prefixes --task copy --group Z3
+refused "--test-prefixes: expected to stand without --figure fp-rnn-number-iters, got 'true'" --figure fp-rnn-number-iters --test-prefixes
+refused "--table: expected to stand without --figure, got 'h_t-1'" --figure copying --table h_t-1
 refused "--compare: expected to stand alone, got '--figure interpolation'" --compare --figure interpolation
 refused "--seeds: expected to stand with --compare, --figure or --table, got 'neither'" --seeds 2
 refused "--paper-size: expected to stand with --figure or --table, got 'neither'" --paper-size
@@ -206,9 +224,9 @@ widest() { awk '{ if (length($0) > m) m = length($0) } END { print m + 0 }' "$@"
 
 # Little work: every file, each of them well formed.
 is_json() { python3 -m json.tool "$1" >/dev/null 2>&1 || ! command -v python3 >/dev/null; }
-for model in fp-mamba fp-rnn mamba lstm; do
-    out=$folder/$model
-    "$program" "${small[@]}" --model $model --steps 20 --test-lengths 5,16 --d-inner 9 --out "$out" >"$folder/log" ||
+for model in "fp-mamba --reflections 2" "fp-rnn --reflections 2" mamba lstm; do
+    out=$folder/${model%% *}
+    "$program" "${unmixed[@]}" --model $model --steps 20 --test-lengths 5,16 --d-inner 9 --out "$out" >"$folder/log" ||
         fail "$model ended with status $?: $(cat "$folder/log")"
     for file in config.json summary.json; do
         [[ -s $out/$file ]] && is_json "$out/$file" || fail "$model wrote no good $file"
@@ -271,6 +289,19 @@ expect figure/ell_max_2 schedule '"parallel"'
 expect paper/ell_max_2 curriculum 16
 expect paper/ell_max_2 tolerance 0.1
 expect paper/lstm tolerance 0.0001
+expect paper/ell_max_2 test_prefixes ""
+expect paper/lstm test_prefixes true
+one_step=(--steps 1 --batch 1 --test-sequences 1 --ell-max 2 --test-ell-max 2 --threads 2 --seeds 1)
+PATH=/none "$program" "${one_step[@]}" --figure seqlen128 --group A5 --paper-size --length 2 --test-lengths 2 --out "$folder/paper128" >"$folder/log" ||
+    fail "--figure seqlen128 --paper-size ended with status $?: $(tail -n 1 "$folder/log")"
+expect paper128/delta-product heads 12
+expect paper128/delta-product d_state 32
+expect paper128/delta-product d_inner 768
+expect paper128/mamba2_h1 heads 16
+PATH=/none "$program" "${one_step[@]}" --d-model 8 --d-inner 8 --table catbabi --paper-size --length 60 --test-lengths 60 --out "$folder/paper_babi" \
+    >"$folder/log" || fail "--table catbabi --paper-size ended with status $?: $(tail -n 1 "$folder/log")"
+expect paper_babi/k_1 schedule '"parallel"'
+expect paper_babi/k_1 adjoint '"one-step"'
 # More seeds go on with the first, and files of a single model stay.
 "$program" "${small[@]}" --compare --steps 2 --test-lengths 4 --checkpoint-every 2 --out "$folder/more" >"$folder/log" ||
     fail "--compare ended with status $?: $(cat "$folder/log")"
@@ -291,13 +322,22 @@ exhibit() {
     shift 2
     PATH=/none "$program" "${least[@]}" --$kind "$name" "$@" --out "$folder/exhibits/$name" >"$folder/log" 2>&1 ||
         fail "--$kind $name ended with status $?: $(<"$folder/log")"
-    [[ -s $folder/exhibits/$name/$name.csv ]] || fail "--$kind $name wrote no table of its numbers"
+    # A header, and a row of each member at each length.
+    local rows
+    rows=$(find "$folder/exhibits/$name" -name accuracy.csv -exec tail -q -n +2 {} + | wc -l)
+    [[ $rows -gt 0 && $(wc -l <"$folder/exhibits/$name/$name.csv") == $((rows + 1)) ]] ||
+        fail "--$kind $name: $name.csv has $(wc -l <"$folder/exhibits/$name/$name.csv") lines, its members $rows"
 }
 head -c 20000 "$program" >"$folder/bytes"
 exhibit figure params
 exhibit figure params-copying
 exhibit figure fp-mamba-a5-s5 --test-lengths 2-4
 exhibit figure generalization-vs-train-time --test-lengths 2-4
+PATH=/none "$program" "${least[@]}" --figure generalization-vs-train-time --test-lengths 2-4 --seeds 2 --out "$folder/points" >"$folder/log" 2>&1 ||
+    fail "--seeds of train time ended with status $?: $(<"$folder/log")"
+# Three depths of three baselines, four bounds and Γ(4, 1) are fourteen points, whatever the seeds.
+points=$(sed -n '/<< EOD$/,/^EOD$/{/EOD$/!p}' "$folder/points/generalization-vs-train-time.gp" | wc -l)
+[[ $points == 14 ]] || fail "two seeds of train time are $points points"
 exhibit figure copying --test-lengths 4,8
 exhibit figure seqlen128 --length 8 --test-lengths 4,8
 exhibit figure interpolation-lmax-lstar --test-lengths 4,8
@@ -360,8 +400,31 @@ refused "--seed: expected a whole number from 0 to 9223372036854775806, got 'x'"
 said=$("$program" --config "$folder/none" --out "$folder/refused" 2>&1)
 [[ $? == 2 && $said == "experiment: --config: $folder/none: "* ]] || fail "a file that is not there: $said"
 grep -q '"figure": "copying"' "$folder/exhibits/copying/job.json" || fail "job.json does not name its figure"
-"$program" --config "$folder/exhibits/copying/job.json" --seed 1 --out "$folder/figure_again" >"$folder/log" 2>&1 ||
+"$program" --config "$folder/exhibits/copying/job.json" --out "$folder/figure_again" >"$folder/log" 2>&1 ||
     fail "--config of an exhibit ended with status $?: $(<"$folder/log")"
+cmp "$folder/exhibits/copying/copying.csv" "$folder/figure_again/copying.csv" || fail "--config of an exhibit: other numbers"
+# Another exhibit of the command line goes before the file's, and flags are written down as well.
+"$program" --config "$folder/exhibits/copying/job.json" --table h_t-1 --test-lengths 4 --out "$folder/other_exhibit" >"$folder/log" 2>&1 ||
+    fail "--config with another exhibit ended with status $?: $(<"$folder/log")"
+grep -q '"job": "--table h_t-1"' "$folder/other_exhibit/job.json" && ! grep -q '"figure"' "$folder/other_exhibit/job.json" ||
+    fail "--config with another exhibit: $(<"$folder/other_exhibit/job.json")"
+PATH=/none "$program" "${small[@]}" --compare --steps 2 --test-lengths 4,8 --test-prefixes --out "$folder/beginnings" >"$folder/log" ||
+    fail "--test-prefixes ended with status $?: $(<"$folder/log")"
+grep -q '"test_prefixes": true' "$folder/beginnings/job.json" || fail "job.json has lost --test-prefixes"
+
+# A run goes on with the text that it began with, and what another run left is not taken for this one's.
+text=("${tiny[@]}" --task text --files "$folder/changing" --length 16 --test-lengths 16 --out "$folder/on_text")
+head -c 5000 "$folder/bytes" >"$folder/changing"
+PATH=/none "$program" "${text[@]}" --checkpoint-every 1 --validate-every 1 >"$folder/log" 2>&1 || fail "text ended with status $?: $(<"$folder/log")"
+[[ -s $folder/on_text/validation.csv ]] || fail "--validate-every wrote nothing"
+PATH=/none "$program" "${text[@]}" --resume >"$folder/log" 2>&1 || fail "--resume on the same text: $(<"$folder/log")"
+head -c 5001 "$folder/bytes" >"$folder/changing"
+said=$("$program" "${text[@]}" --resume 2>&1)
+[[ $? == 2 && $said == "experiment: --files: their contents are others than those that "*"checkpoint-"*" was trained on; choose another --out" ]] ||
+    fail "--resume on another text: $said"
+rm "$folder"/on_text/checkpoint-*
+PATH=/none "$program" "${text[@]}" >"$folder/log" 2>&1 || fail "text ended with status $?: $(<"$folder/log")"
+[[ ! -e $folder/on_text/validation.csv ]] || fail "validation.csv of an earlier run stands beside this one's"
 
 "$program" --list >"$folder/list" || fail "--list ended with status $?"
 grep -q "^--figure interpolation" "$folder/list" || fail "--list does not name the figure"

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 namespace {
 
@@ -139,6 +141,29 @@ TEST_CASE("train: the observer and the clock end it, and the rate falls with the
     CHECK(result.end == training_end::time_limit);
     CHECK(result.seconds >= 0.2);
     CHECK(last_rate < 0.01);
+}
+
+TEST_CASE("train: the observer's time is not the training's") {
+    auto theta = table();
+    training_options o = small(4);
+    o.time_limit = 2;
+    o.warmup_steps = 4;
+    std::vector<double> rates;
+    const auto result = fprnn::train(lookup{}, theta, o, successor, [&](const training_step& s) {
+        std::this_thread::sleep_for(std::chrono::seconds(1));
+        rates.push_back(s.learning_rate);
+        return true;
+    });
+    CHECK(result.end == training_end::steps);
+    CHECK(result.seconds < 1);
+    auto same = table();
+    o.time_limit = std::numeric_limits<double>::infinity();
+    std::vector<double> expected;
+    fprnn::train(lookup{}, same, o, successor, [&](const training_step& s) {
+        expected.push_back(s.learning_rate);
+        return true;
+    });
+    CHECK(rates == expected);
 }
 
 TEST_CASE("train: the largest number of steps is one, with and without a limit of time") {

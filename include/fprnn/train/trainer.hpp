@@ -93,9 +93,10 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
     summary_scratch scratch;
     std::vector<const convergence*> adjoints;
 
-    const auto start = std::chrono::steady_clock::now();
+    using clock = std::chrono::steady_clock;
+    clock::time_point start = clock::now();
     const auto seconds = [&, before = memory.seconds] {
-        return before + std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        return before + std::chrono::duration<double>(clock::now() - start).count();
     };
     const auto end_with = [&](training_end end, std::string message = {}) {
         memory.seconds = seconds();
@@ -178,15 +179,18 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
             updates.fetch();
             updates.hand_over();
         };
-        if (!observe(std::as_const(step))) return finish(training_end::stopped);
+        const clock::time_point paused = clock::now();
+        const bool goes_on = observe(std::as_const(step));
+        start += clock::now() - paused;
+        if (!goes_on) return finish(training_end::stopped);
     }
     return finish(training_end::steps);
 }
 }  // namespace detail
 
 /// Trains `theta` in place: AdamW on clipped gradients, warm-up and decay. The schedule follows the steps, or
-/// the clock where that is ahead, so that the rate also falls to its end when time is short. A run is
-/// reproducible to the bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
+/// the clock where that is ahead, so that the rate also falls to its end when time is short; what observe
+/// takes is not counted. A run is reproducible to the bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
 ///
 /// model(tape, tokens, &how) gives logits [batch,tokens,V], of real inputs model(tape, inputs, &how);
 /// sample(tokens, targets, first) fills both [batch,tokens] with the sequences first, first + 1, …, see

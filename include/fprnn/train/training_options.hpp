@@ -22,7 +22,7 @@ struct training_options {
     double lengthen_at = 0.5;      ///< share of sequences, averaged over about ten steps
     double full_length_at = 0.75;  ///< share of the training, in [0,1]
     index steps = 3000;
-    double time_limit = std::numeric_limits<double>::infinity();  ///< seconds
+    double time_limit = std::numeric_limits<double>::infinity();  ///< seconds, without observe's
     adamw_options optimiser{};
     std::optional<index> warmup_steps{};        ///< none: 200, or half of the steps where they are fewer than 400
     fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
