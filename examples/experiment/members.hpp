@@ -32,13 +32,13 @@ inline void use_authors_iteration(options& o) {
 /// Heads, keys and widths of the authors' baselines: values of the delta rule are twice as wide as keys, heads
 /// of Mamba-2 have 64 channels. Who gives --d-inner gives --heads as well.
 inline void use_paper_widths(options& m) {
-    using block = architecture::block;
+    using enum architecture::block;
     const defaults use{m};
     auto& size = m.model.size;
     if (m.given.contains("--d-inner")) return;
     switch (m.model.kind) {
-        case block::delta_product:
-        case block::gated_deltanet:
+        case delta_product:
+        case gated_deltanet:
             use("--heads", size.heads,
                 m.data.task == data_options::kind::copy         ? 16
                 : m.data.task == data_options::kind::arithmetic ? 4
@@ -46,10 +46,10 @@ inline void use_paper_widths(options& m) {
             use("--d-state", size.d_state, 32);
             size.d_inner = 64 * size.heads;
             return;
-        case block::fp_mamba2:
-        case block::mamba2: use("--heads", size.heads, std::max<fp::index>(1, size.d_inner / 64)); return;
-        case block::lstm: size.d_inner = size.d_model; return;
-        case block::transformer:
+        case fp_mamba2:
+        case mamba2: use("--heads", size.heads, std::max<fp::index>(1, size.d_inner / 64)); return;
+        case lstm: size.d_inner = size.d_model; return;
+        case transformer:
             use("--d-model", size.d_model, 1024);
             size.d_inner = size.d_model;
             use("--heads", size.heads, 8);

@@ -15,7 +15,7 @@ fail() {
     failures=$((failures + 1))
 }
 
-small=(--d-model 6 --d-inner 6 --d-state 3 --reflections 2 --batch 8 --length 6 --learning-rate 0.01
+small=(--d-model 6 --d-inner 6 --d-state 3 --batch 8 --length 6 --learning-rate 0.01
     --test-lengths 3,6 --test-sequences 16)
 
 # track ARGUMENTS…: a small training, without gnuplot, which would take most of the time.
@@ -84,7 +84,7 @@ refused 2 "--out: expected a folder without checkpoints, or --resume, got '$run'
     "${work[@]}"
 other="$run/checkpoint-00000060.safetensors has"
 needs="--resume needs the options that the run was started with, or another --out"
-for option in "--d-model 7 6" "--seed 3 0" "--steps 80 60" "--time-limit 60 none" "--group A4 S3" "--reflections 1 2" \
+for option in "--d-model 7 6" "--seed 3 0" "--steps 80 60" "--time-limit 60 none" "--group A4 S3" "--reflections 1 4" \
     "--learning-rate 0.02 0.01" "--schedule parallel sequential" "--adjoint one-step implicit" "--model mamba fp-mamba"; do
     read -r name value had <<<"$option"
     refused 2 "$name: $other $had, got $value; $needs" "${work[@]}" "$name" "$value" --resume

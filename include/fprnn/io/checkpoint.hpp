@@ -27,7 +27,8 @@ inline std::vector<std::pair<index, std::filesystem::path>> checkpoints_in(const
             bad == std::errc{} && rest == last && step >= 0)
             found.push_back({step, i->path()});
     }
-    if (error && error != std::errc::no_such_file_or_directory)
+    std::error_code none;
+    if (error && std::filesystem::status(folder, none).type() != std::filesystem::file_type::not_found)
         throw std::runtime_error(folder.string() + ": cannot be listed: " + error.message());
     std::sort(found.begin(), found.end(), std::greater<>());
     return found;
