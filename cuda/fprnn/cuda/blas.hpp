@@ -19,7 +19,9 @@ class blas {
 public:
     static cublasHandle_t of(const device& d) {
         gpu_context& mine = *d.context_;
-        std::call_once(mine.blas_made, [&] { mine.blas = std::make_shared<blas>(d); });
+        // Not std::call_once: where its function throws, GCC 12's ThreadSanitizer waits for ever the next time.
+        const std::lock_guard alone(mine.making_blas);
+        if (!mine.blas) mine.blas = std::make_shared<blas>(d);
         return mine.blas->handle_.get();
     }
     /// Throws what cuBLAS says of a call that failed. Within a capture that may be because of the capture,
