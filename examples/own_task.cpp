@@ -77,9 +77,9 @@ int main() {
         {.vocabulary = memory::vocabulary, .classes = memory::classes, .d_model = 16, .d_inner = 16});
     auto theta = model.init<float>(fp::seed{0});
     const memory data{.seed = {1}}, unseen{.seed = {2}};
-    fp::train(model, theta, {.length = 16, .steps = 500, .optimiser = {.learning_rate = 0.01}}, data,
+    fp::train(model, theta, {.length = 16, .steps = 1000, .optimiser = {.learning_rate = 0.01}}, data,
               [](const fp::training_step& step) {
-                  if (step.step % 100 == 0)
+                  if (step.step % 200 == 0)
                       std::printf("step %lld  loss %.4f\n", static_cast<long long>(step.step), step.loss);
                   return true;
               });
