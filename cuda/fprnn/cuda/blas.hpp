@@ -19,9 +19,16 @@ class blas {
 public:
     static cublasHandle_t of(const device& d) {
         gpu_context& mine = *d.context_;
-        // Not std::call_once: where its function throws, GCC 12's ThreadSanitizer waits for ever the next time.
-        const std::lock_guard alone(mine.making_blas);
-        if (!mine.blas) mine.blas = std::make_shared<blas>(d);
+        {
+            const std::lock_guard alone(mine.changes_blas);
+            if (mine.blas) return mine.blas->handle_.get();
+        }
+        // Made without the mutex: it waits for captures of other threads, which may ask for a handle, too. Where two
+        // threads make one, the second goes. (Not std::call_once, which would wait so, and which GCC 12's
+        // ThreadSanitizer does not leave when the function throws.)
+        auto made = std::make_shared<blas>(d);
+        const std::lock_guard alone(mine.changes_blas);
+        if (!mine.blas) mine.blas.swap(made);
         return mine.blas->handle_.get();
     }
     /// Throws what cuBLAS says of a call that failed. Within a capture that may be because of the capture,

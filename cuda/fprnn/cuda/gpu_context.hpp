@@ -111,7 +111,7 @@ struct gpu_context {
     cudaStream_t stream = nullptr;
     cudaMemPool_t pool = nullptr;
     std::shared_ptr<detail::blas> blas;  ///< once a product has been asked for
-    std::mutex making_blas;
+    std::mutex changes_blas;
     std::shared_ptr<detail::kept_graphs> graphs;    ///< once calls have been asked for that are some
     detail::called_pass* pass = nullptr;            ///< that is being called
     bool is_captured = false;                       ///< what is called does not happen
