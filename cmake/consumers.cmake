@@ -99,6 +99,7 @@ set_tests_properties(consumers.eigen_short_index PROPERTIES
 if(EXISTS "${PROJECT_SOURCE_DIR}/cuda")
     fprnn_consumer_test(without_cuda "${CMAKE_CXX_COMPILER}" "${FPRNN_BASH}" "${consumers}/without_cuda.sh"
         "${PROJECT_SOURCE_DIR}" "${CMAKE_COMMAND}" "${CMAKE_CTEST_COMMAND}" "-DCMAKE_CXX_COMPILER=${CMAKE_CXX_COMPILER}")
+    set_tests_properties(consumers.without_cuda PROPERTIES LABELS "consumers;long")  # builds and tests what is built here
 endif()
 
 # A project in CUDA. Without a GPU its program says so.
@@ -111,7 +112,7 @@ if(FPRNN_CUDA AND FPRNN_NVCC AND CUDAToolkit_FOUND)
         --build-generator Ninja --build-makeprogram "${CMAKE_MAKE_PROGRAM}"
         --build-options "-DCMAKE_PREFIX_PATH=${staged}/prefix" "-DCMAKE_CUDA_COMPILER=${FPRNN_NVCC}" ${architecture}
         --test-command "${staged}/cuda/consumer")
-    set_tests_properties(consumers.cuda PROPERTIES LABELS "consumers;cuda" TIMEOUT 600 FIXTURES_REQUIRED fprnn_prefix
+    set_tests_properties(consumers.cuda PROPERTIES LABELS "consumers;cuda;long" TIMEOUT 600 FIXTURES_REQUIRED fprnn_prefix
         RESOURCE_LOCK gpu)
 elseif(FPRNN_CUDA)
     fprnn_skipped_test(consumers.cuda "consumers;cuda" "nvcc of version 12 or later is not found")
