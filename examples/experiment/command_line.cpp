@@ -61,9 +61,12 @@ constexpr const char* description =
     "whatever ends it costs no more than the steps since the last checkpoint, and the run goes on to the same numbers.";
 
 void print_exhibits(std::ostream& printed) {
+    printed << fp::wrapped("Times are those of two cores (an AMD EPYC), one seed and the default size.", help_columns)
+            << "\n";
     for (const exhibit* e : exhibits()) {
         printed << job_of(*e) << (*e->source ? std::string("  (") + e->source + ")" : "") << "\n";
-        std::string text = fp::wrapped(std::string(e->shows) + (*e->cost ? "; " : "") + e->cost, help_columns - 4);
+        const std::string minutes = e->minutes == 1 ? "a minute" : std::to_string(e->minutes) + " minutes";
+        std::string text = fp::wrapped(e->shows + ("; about " + minutes), help_columns - 4);
         for (std::size_t at = 0; (at = text.find('\n', at)) != text.npos;) text.insert(at += 1, "    ");
         printed << "    " << text << "\n";
     }

@@ -30,7 +30,7 @@ struct exhibit {
     const char* name;
     const char* source;  ///< its label in the paper
     const char* shows;
-    const char* cost;  ///< of one seed at the default size, on two cores
+    int minutes;  ///< of one seed at the default size, on two cores of the machine where it was measured
     /// Its defaults, where the user was silent.
     void (*fill_in)(options& o);
     /// The paper's, where the user was silent; null: there are none.

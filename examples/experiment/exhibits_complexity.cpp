@@ -113,7 +113,7 @@ const exhibit catalogue::complexity{
     "complexity",
     "tab. complexity",
     "measured time of a token by Mamba and by FP-Mamba's mixers, of the first iteration and of each further one",
-    "",
+    1,
     fill_in_complexity,
     nullptr,
     of_complexities,

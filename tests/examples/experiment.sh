@@ -428,6 +428,8 @@ PATH=/none "$program" "${text[@]}" >"$folder/log" 2>&1 || fail "text ended with 
 
 "$program" --list >"$folder/list" || fail "--list ended with status $?"
 grep -q "^--figure interpolation" "$folder/list" || fail "--list does not name the figure"
+[[ $(tr -s '\n ' ' ' <"$folder/list" | grep -oE "; about (a minute|[0-9]+ minutes)" | wc -l) == $(grep -c "^--" "$folder/list") ]] ||
+    fail "--list does not say what each costs"
 (($(widest "$folder/list") <= 80)) || fail "--list is wider than 80 columns"
 
 # Without gnuplot the figures are text, no wider than a terminal's 80 columns and without any control character.
