@@ -105,7 +105,7 @@ if(FPRNN_SANITIZE MATCHES "thread")
     list(FILTER sources_operations INCLUDE REGEX "/attention\\.test\\.cpp$")
     list(FILTER sources_recurrences INCLUDE REGEX "/recur\\.test\\.cpp$")
     list(FILTER sources_train INCLUDE REGEX "/train(er|ing_state)\\.test\\.cpp$")
-    set(options_backend "--test-case=*threads*")
+    set(options_backend "--test-case=*thread*")
     if(NOT FPRNN_LONG)
         list(REMOVE_ITEM folders allocation)  # a failure at each allocation in turn
     endif()
