@@ -196,7 +196,7 @@ private:
         add("--layers", "N", "residual blocks", "1", into(size.layers, whole{1, 1000}));
         add("--d-model", "N", "channels between blocks", "64", into(size.d_model, whole{1, 1 << 16}));
         add("--d-inner", "N", "channels inside of a block", "64", into(size.d_inner, whole{1, 1 << 16}));
-        add("--d-state", "N", "rows of the matrix state (all but fp-rnn and lstm)", "16",
+        add("--d-state", "N", "rows of the matrix state (all but fp-rnn and lstm)", "16; figures of copying: 32",
             into(size.d_state, whole{1, 1 << 12}));
         add("--heads", "H",
             "heads, which divide --d-inner (fp-mamba2, mamba2, delta-product, gated-deltanet, transformer)", "4",
