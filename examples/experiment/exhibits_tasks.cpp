@@ -183,20 +183,33 @@ void fill_in_text(options& o, fp::index steps) {
     use("--test-sequences", o.test_sequences, 256);
     use("--test-lengths", o.test_lengths, {o.training.length});
 }
-void fill_in_language(options& o) { fill_in_text(o, 3000); }
+void fill_in_language(options& o) {
+    fill_in_text(o, 3000);
+    defaults{o}("--layers", o.model.size.layers, 2);
+}
+/// The authors' sizes, tokens a step, steps and rate, for the text of --files, in bytes.
+void paper_language(options& o) {
+    const defaults use{o};
+    use("--length", o.training.length, 2048);
+    use("--batch", o.training.batch, 256);
+    use("--d-model", o.model.size.d_model, 768);
+    use("--d-inner", o.model.size.d_inner, 1536);
+    use("--layers", o.model.size.layers, 12);
+    use("--steps", o.training.steps, 4800);
+    use("--learning-rate", o.training.optimiser.learning_rate, 4e-3);
+    use("--weight-decay", o.training.optimiser.weight_decay, 0.1);
+    use("--validate-every", o.validate_every, std::max<fp::index>(1, o.training.steps / 20));
+    use("--test-lengths", o.test_lengths, {o.training.length});
+    use_authors_iteration(o);
+}
 std::vector<member> of_language(const options& o) {
     members m(o);
     // At D = 64 Mamba has 102,320 parameters, FP-Mamba 107,872, 101,954 and 118,596.
-    m.add_wide_baseline("published-mamba", "Mamba", diagonal_orange, 2, 2.125);
-    m.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
-    m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", blues[0], "householder", 1);
-    m.add_fp_mamba("h2", "FP-Mamba-H, r = 2", blues[2], "householder", 2);
-    auto all = std::move(m).all();
-    for (member& one : all) {
-        one.settings.model.size.layers = 2;
-        one.settings.model.convolution = one.settings.model.kind == architecture::block::fp_mamba;
-    }
-    return all;
+    m.add_wide_baseline("published-mamba", "Mamba", diagonal_orange, o.model.size.layers, 2.125);
+    m.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker").model.convolution = true;
+    m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", blues[0], "householder", 1).model.convolution = true;
+    m.add_fp_mamba("h2", "FP-Mamba-H, r = 2", blues[2], "householder", 2).model.convolution = true;
+    return std::move(m).all();
 }
 void show_language(const trained& t) {
     draw(fp::picture("Bits per byte of text that was held back", validation_figures(t)), t.o, "lm-learning-curve");
@@ -317,7 +330,7 @@ const exhibit catalogue::language{exhibit::kind::figure,
                                   "bits per byte against steps and against time, FP-Mamba beside Mamba",
                                   5,
                                   fill_in_language,
-                                  nullptr,
+                                  paper_language,
                                   of_language,
                                   show_language};
 const exhibit catalogue::language_iterations{exhibit::kind::figure,
@@ -326,7 +339,7 @@ const exhibit catalogue::language_iterations{exhibit::kind::figure,
                                              "iterations of each layer while a language model is trained",
                                              4,
                                              fill_in_language_iterations,
-                                             nullptr,
+                                             paper_language,
                                              of_language_iterations,
                                              show_language_iterations};
 

@@ -112,8 +112,6 @@ refused "--group: expected to stand without --figure fp-mamba-a5-s5, which choos
 refused "--reflections: expected to stand without --figure copying, which chooses it itself, got '2'" --figure copying
 refused "--operators: expected to stand without --table mod-arithm, which chooses it itself, got '+-'" --table mod-arithm --operators +-
 refused "--ell-max: expected to stand without --figure interpolation, which chooses it itself, got 'gamma'" --figure interpolation --ell-max gamma
-refused "--layers: expected to stand without --figure lm-learning-curve, which chooses it itself, got '3'" \
-    --figure lm-learning-curve --files "$folder" --layers 3
 refused "--layers: expected to stand without --figure interpolation, which chooses it itself, got '3'" --figure interpolation --layers 3
 refused "--reflections: expected to stand without --figure params, which chooses it itself, got '2'" --figure params
 refused "--layers: expected to stand without --table catbabi, which chooses it itself, got '2'" --table catbabi --layers 2
@@ -302,6 +300,13 @@ PATH=/none "$program" "${one_step[@]}" --d-model 8 --d-inner 8 --table catbabi -
     >"$folder/log" || fail "--table catbabi --paper-size ended with status $?: $(tail -n 1 "$folder/log")"
 expect paper_babi/k_1 schedule '"parallel"'
 expect paper_babi/k_1 adjoint '"one-step"'
+PATH=/none "$program" "${one_step[@]}" --d-model 8 --d-inner 8 --figure lm-learning-curve --files "$folder/words" --layers 3 --paper-size \
+    --length 16 --test-lengths 16 --out "$folder/paper_text" >"$folder/log" || fail "--figure lm-learning-curve --paper-size ended with status $?: $(tail -n 1 "$folder/log")"
+expect paper_text/k layers 3
+expect paper_text/h2 learning_rate 0.004
+expect paper_text/h2 schedule '"parallel"'
+expect paper_text/published-mamba schedule '"sequential"'
+expect paper_text/published-mamba d_inner 8
 # More seeds go on with the first, and files of a single model stay.
 "$program" "${small[@]}" --compare --steps 2 --test-lengths 4 --checkpoint-every 2 --out "$folder/more" >"$folder/log" ||
     fail "--compare ended with status $?: $(cat "$folder/log")"
