@@ -69,6 +69,17 @@ TEST_CASE("gradcheck: numbers that are not finite never pass") {
     CHECK(gradcheck([&] { return x[0] + NAN; }, {{"x", x, g}}).error == std::numeric_limits<double>::infinity());
 }
 
+TEST_CASE("gradcheck: entries are put back, also when f throws") {
+    tensor<double> x({2}, {1.0, 2.0}), g({2}, {1.0, 1.0});
+    const auto f = [&]() -> double {
+        if (x[1] != 2.0) throw argument_error("no more");
+        return x[0] + x[1];
+    };
+    CHECK_THROWS_AS(gradcheck(f, {{"x", x, g}}), argument_error);
+    CHECK(x[0] == 1.0);
+    CHECK(x[1] == 2.0);
+}
+
 TEST_CASE("gradcheck: nothing to check passes, and shapes that do not match are named") {
     CHECK(gradcheck([] { return 1.0; }, {}).error == 0);
     tensor<double> x({2}), g({3}), none({0, 4});

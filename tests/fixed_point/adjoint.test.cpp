@@ -2,7 +2,12 @@
 
 #include <Eigen/Dense>
 
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/fp_rnn.hpp>
+
 #include <doctest/doctest.h>
+
+#include <utility>
 
 namespace {
 
@@ -417,6 +422,55 @@ TEST_CASE("neumann: many terms are the implicit gradient, a carry and what a gra
         const double apart = compare(twice(truncated{2}), twice(neumann{3})).worst;
         CHECK(apart <= 1e-10);
         CHECK(compare(twice(neumann{3}), exact).worst > 1e-4);
+    }
+}
+
+TEST_CASE("adjoint: a record gives the same gradient again, also where iterates are few and far from y*") {
+    using namespace fprnn::symbols;
+    const dims size{.d_in = 4, .d_inner = 5, .d_state = 3};
+    layer l(fixed_point(mamba(prev, shift(prev))));
+    auto theta = fprnn::init<double>(l, size, fprnn::seed{2});
+    shake(theta, 0.3);
+    const auto x = normal({2, 6, size.d_in}, 1), y_bar = normal({2, 6, size.d_inner}, 2);
+    for (const index C : {index{1}, index{4}, fprnn::whole_sequence})
+        for (const fprnn::adjoint& how :
+             {fprnn::adjoint(one_step{}), fprnn::adjoint(fprnn::implicit{}), fprnn::adjoint(neumann{3}),
+              fprnn::adjoint(truncated{1}), fprnn::adjoint(truncated{2}), fprnn::adjoint(unrolled{})}) {
+            CAPTURE(C);
+            CAPTURE(how.index());
+            l.schedule = {.length = C, .tolerance = 1e-300, .ell_max = 4};
+            l.adjoint = how;
+            fprnn::eigen backend{1};
+            decltype(l)::record<double> kept;
+            (void)l.run<double>(size, theta.data(), x.view(), {}, backend, &kept);
+            const auto back = [&] {
+                std::pair bars(tensor<double>(x.shape()), theta.zeros_like());
+                l.back<double>(kept, x.view(), y_bar.view(), bars.first.view(), bars.second.data(), backend);
+                return bars;
+            };
+            const auto once = back(), again = back();
+            // Tokens in R numbers leave other roundings than the iterations that are repeated.
+            CHECK(distance(once.first, again.first) <= 1e-14 * largest(once.first));
+            CHECK(distance(once.second, again.second) <= 1e-14 * largest(once.second));
+        }
+}
+
+TEST_CASE_TEMPLATE("implicit: the gradient of a loss in another unit is the gradient in that unit", Model,
+                   decltype(fprnn::models::fp_rnn<2>()), decltype(fprnn::models::fp_mamba<2>())) {
+    const dims size{.d_in = 6, .d_inner = 6, .d_state = 3};
+    const layer l(Model{}, chunked{.length = 1, .tolerance = 1e-6, .ell_max = 1000});
+    const auto theta = fprnn::init<float>(l, size, fprnn::seed{2});
+    const auto x = normal<float>({3, 12, size.d_in}, 1), y_bar = normal<float>({3, 12, l.output_width(size)}, 2);
+    const auto expected = differentiate(l, theta, x, y_bar);
+    for (const float unit : {0x1p-20F, 0x1p24F, 0x1p40F}) {
+        CAPTURE(unit);
+        auto scaled = y_bar;
+        for (float& v : scaled) v *= unit;
+        auto got = differentiate(l, theta, x, scaled);
+        for (float& v : got.x_bar) v /= unit;
+        for (float& v : got.theta_bar) v /= unit;
+        CHECK(distance(got.x_bar, expected.x_bar) <= 2e-5 * largest(expected.x_bar));
+        CHECK(distance(got.theta_bar, expected.theta_bar) <= 2e-5 * largest(expected.theta_bar));
     }
 }
 

@@ -148,6 +148,11 @@ TEST_CASE("carry: without tokens it goes through, and so does its cotangent; wha
     CHECK(same_bits(t.value(next), carry));
     t.gradient(product(t, next, carry_bar));
     CHECK(same_bits(t.bar(first), carry_bar));
+    fprnn::solution<double> how = l(theta, normal({1, 2, 4}, 3));
+    const auto [seen, seen_next] = l(t, sizes, "", t.leaf(normal({3, 2, 4}, 4)), first, &how);
+    CHECK(how.value.size() == 0);  // it stands on the tape
+    CHECK(same_bits(how.carry, t.value(seen_next)));
+    CHECK(how.status.size() == 3);
     const auto wrong = t.leaf(tensor<double>({3, 5}));
     CHECK_THROWS_WITH_AS(l(t, sizes, "", t.leaf(tensor<double>({3, 2, 4})), wrong),
                          doctest::Contains("layer: carry must be [3,"), fprnn::argument_error);

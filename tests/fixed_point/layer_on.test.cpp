@@ -109,4 +109,35 @@ TEST_CASE("layer.back: it takes what the forward pass took") {
                          argument_error);
 }
 
+TEST_CASE("layer.back: it takes the schedule of the forward pass alone") {
+    fprnn::layer l(fixed_point(scan(sigmoid(linear<"l">(in)), fprnn::constant<1, 2>() * prev + linear<"u">(in))));
+    const auto theta = fprnn::init<double>(l, size);
+    const auto x = normal({2, 5, 3}, 1), y_bar = normal({2, 5, 4}, 2);
+    fprnn::eigen backend;
+    decltype(l)::record<double> kept;
+    tensor<double> x_bar(x.shape());
+    auto theta_bar = theta.zeros_like();
+    const auto back = [&] { l.back<double>(kept, x.view(), y_bar.view(), x_bar.view(), theta_bar.data(), backend); };
+    l.schedule.length = fprnn::whole_sequence;
+    (void)l.run<double>(size, theta.data(), x.view(), {}, backend, &kept);
+    l.schedule.length = 1;
+    CHECK_THROWS_WITH_AS(back(), "layer.back: expected the schedule of the forward pass, chunks of 5 tokens, got 1",
+                         argument_error);
+    CHECK(largest(x_bar) == 0);
+    l.schedule.length = 7;  // of five tokens the same
+    CHECK_NOTHROW(back());
+}
+
+TEST_CASE("layer: sizes that are none are refused, also where no parameter has them") {
+    const fprnn::layer head(linear<"W", fprnn::d_out>(in));
+    const auto theta = fprnn::init<double>(head, {.d_in = 3, .d_inner = 1, .d_out = 2});
+    fprnn::tape<double> t(theta);
+    CHECK_THROWS_WITH_AS((void)head(t, {.d_in = 3, .d_out = 2}, "", t.leaf(normal({2, 5, 3}, 1))),
+                         "layer: d_inner must be at least 1, got 0", argument_error);
+    fprnn::eigen backend(2);
+    CHECK_THROWS_WITH_AS(
+        head.run<double>({.d_in = 3, .d_out = 2}, theta.data(), normal({2, 5, 3}, 1).view(), {}, backend, nullptr),
+        "layer: d_inner must be at least 1, got 0", argument_error);
+}
+
 }  // namespace

@@ -268,6 +268,36 @@ TEST_CASE("method: authors() is the published loop, batch by batch") {
         }
 }
 
+TEST_CASE("method: a share of a batch ends by its own rules, and says of the rest what became of it") {
+    const auto f = fixed_point(fprnn::parameter<"a">() * prev + linear<"u">(in));
+    const auto x = normal({5, 3, 4}, 1);
+    const auto solve = [&](const fprnn::solver& s, const fprnn::stop& until) {
+        const fprnn::layer l(f, method{.schedule = fprnn::sequential(), .solver = s, .stop = until});
+        auto theta = fprnn::init<double>(l, {.d_in = 4, .d_inner = 4});
+        std::fill_n(theta["a"].data(), 4, 0.5);
+        return l(theta, x);
+    };
+    // Steps that are short all the time end an iteration where that was said alone.
+    const fprnn::damped short_steps{.start = 5e-4, .decay = 1};
+    const auto all = [](const auto& sol, fprnn::status s) {
+        return std::count(sol.status.begin(), sol.status.end(), s) == 5;
+    };
+    const auto goes_on = solve(short_steps, fprnn::share{.of = 1, .tolerance = 0.5} || iterations{100000});
+    CHECK(goes_on.iterations[0] > 100);
+    CHECK(all(goes_on, fprnn::status::converged));
+    const auto ends =
+        solve(short_steps, fprnn::share{.of = 1, .tolerance = 0.5, .least_delta = 1e-3} || iterations{100000});
+    CHECK(ends.iterations[0] == 1);
+    CHECK(all(ends, fprnn::status::max_iterations));
+    // Where all have met another residual they have converged, though the share's is tighter.
+    const auto looser =
+        solve(fprnn::picard{}, fprnn::share{.of = 1, .tolerance = 1e-12} || fprnn::residual{.tolerance = 1e-2});
+    CHECK(all(looser, fprnn::status::converged));
+    CHECK(*std::max_element(looser.residual.begin(), looser.residual.end()) > 1e-12);
+    CHECK_THROWS_WITH_AS(fprnn::stop(fprnn::share{.least_delta = -1}), "share: least_delta must lie in [0, 1], got -1",
+                         fprnn::argument_error);
+}
+
 TEST_CASE("method: a share of a batch is solved chunk by chunk, and differentiated") {
     const auto expression = mixed();
     const auto x = normal({37, 5, 4}, 1), y_bar = normal({37, 5, 6}, 2);

@@ -3,6 +3,7 @@
 #include <fprnn/models/fp_rnn.hpp>
 #include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/models/transformer.hpp>
 #include <fprnn/tape/gradcheck.hpp>
 #include <fprnn/train/trainer.hpp>
 
@@ -68,17 +69,32 @@ TEST_CASE("real inputs: calls that hand on their carry give the bits of one call
     }
     const std::vector<index> lengths{4, 6};
     fprnn::models::model_carry<double> ragged, first;
-    const auto before = model.evaluate(theta, x.view(), ragged, nullptr, fprnn::default_backend{}, lengths);
+    const auto before = model.evaluate(theta, x.view(), lengths, ragged);
     for (index t = 4; t < 6; ++t)
         for (index k = 0; k < 3; ++k) x(0, t, k) = 1e300;
-    const auto after = model.evaluate(theta, x.view(), first, nullptr, fprnn::default_backend{}, lengths);
+    const auto after = model.evaluate(theta, x.view(), lengths, first);
     CHECK(same_bits(before, after));
+    CHECK(same_bits(before, model.evaluate(theta, x.view(), lengths)));
     for (std::size_t i = 0; i < 2; ++i) CHECK(same_bits(ragged.blocks[i], first.blocks[i]));
     for (index k = 0; k < 2; ++k) {
         CHECK(before(0, 3, k) == whole(0, 3, k));
         CHECK(before(0, 4, k) == 0);
         CHECK(before(1, 5, k) == whole(1, 5, k));
     }
+}
+
+TEST_CASE("real inputs: lengths of other sequences are refused, also where attention asks for room") {
+    auto size = real;
+    size.d_inner = 4;
+    const sequence_model model(fprnn::models::transformer(), size);
+    const auto theta = model.init<double>(fprnn::seed{6});
+    const auto x = normal({3, 5, 3}, 1);
+    const std::vector<index> few{5};
+    const auto message = doctest::Contains("sequence_model: lengths must be 3 numbers");
+    fprnn::models::model_carry<double> carry;
+    CHECK_THROWS_WITH_AS((void)model.evaluate(theta, x.view(), few, carry), message, fprnn::argument_error);
+    fprnn::tape<double> tape(theta);
+    CHECK_THROWS_WITH_AS((void)model(tape, x.view(), few), message, fprnn::argument_error);
 }
 
 TEST_CASE("real inputs: a model of tokens takes none, and the other way round; sizes and shapes are said") {

@@ -69,7 +69,7 @@ TEST_CASE("plan: a stage is a fixed point, with what is evaluated before it and 
             CHECK_FALSE(p.nodes.is_iterated(s));
             for (const slot o : p.nodes.operands(s)) CHECK(p.nodes[o].stage <= k);
         }
-        for (const slot s : its.iterated) CHECK(p.nodes.is_iterated_in(k, s));
+        for (const slot s : its.iterated) CHECK((p.nodes.is_iterated(s) && p.nodes[s].stage == k));
     }
     CHECK(all == p.nodes.size());
     CHECK(p.stages[1].outside[0] == p.stages[0].fixed_point);

@@ -133,6 +133,15 @@ TEST_CASE("recur: arguments that do not fit are refused") {
                          fprnn::argument_error);
     CHECK_THROWS_WITH_AS(call(r.k, r.q.view(), {}), doctest::Contains("gated_delta: parameters must be 0 numbers, got"),
                          fprnn::argument_error);
+    const auto scan = [](index of_delta, index of_c) {
+        const auto delta = normal({2, 3, of_delta}, 1), b = normal({2, 3, 4}, 2), c = normal({2, 3, of_c}, 3),
+                   u = normal({2, 3, 6}, 4), omega = normal({4, 6}, 5);
+        return fprnn::recur<fprnn::selective_scan_recurrence, double>({delta.view(), b.view(), c.view(), u.view()},
+                                                                      omega.view());
+    };
+    CHECK_THROWS_WITH_AS(scan(2, 4), "selective_scan: delta must be as wide as u, 6, got 2", fprnn::argument_error);
+    CHECK_THROWS_WITH_AS(scan(6, 3), "selective_scan: c must be as wide as b, 4, got 3", fprnn::argument_error);
+    CHECK_NOTHROW(scan(6, 4));
     CHECK_THROWS_WITH_AS(call(r.k, {}, r.q.view()), doctest::Contains("gated_delta: S must be [3,40], got"),
                          fprnn::argument_error);
 }

@@ -68,6 +68,14 @@ TEST_CASE("parameters: a name used twice is refused and leaves the tree as it wa
     CHECK(tree.entries().size() == 3);
 }
 
+TEST_CASE("parameters: an initialiser that needs another parameter before it leaves the tree as it was") {
+    parameter_tree<float> tree;
+    CHECK_THROWS_AS(tree.add({"g", {4}, {fprnn::initialiser::rule::row_norm}}), argument_error);
+    CHECK(tree.size() == 0);
+    CHECK(tree.entries().empty());
+    CHECK_NOTHROW(tree.add({"g", {4}, {}}));
+}
+
 TEST_CASE("parameters: an unknown name is answered with the names that exist") {
     auto tree = example();
     CHECK_THROWS_WITH_AS((void)tree["tail"],

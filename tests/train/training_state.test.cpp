@@ -252,7 +252,7 @@ TEST_CASE("training state: one that cannot be of these options is refused") {
               x.steps = x.last_good_steps = 9;
           }).find("train: the state's optimiser has taken 10 steps, expected 9") == 0);
     CHECK(message([](auto&, auto& o) { o.optimiser.beta2 = 0.5; }) ==
-          "train: the state was made with other options of the optimiser");
+          "train: the optimiser's beta2 must be that of the state, 0.99, got 0.5");
     check_equal(s, before);
 }
 

@@ -67,6 +67,11 @@ gradcheck_result gradcheck(F&& f, const std::vector<gradcheck_input>& inputs, gr
         double largest = magnitude;
         for (index i = 0; i < n; ++i) {
             const double x = in.value[i];
+            const struct put_back {  // also when f throws
+                double& place;
+                double was;
+                ~put_back() { place = was; }
+            } guard{in.value[i], x};
             const auto at = [&](double moved) {
                 in.value[i] = moved;
                 return static_cast<double>(f());
@@ -74,7 +79,6 @@ gradcheck_result gradcheck(F&& f, const std::vector<gradcheck_input>& inputs, gr
             // Steps that are exact in binary: x ± h is x ± h.
             const double h = (x + options.step * std::max(1.0, std::abs(x))) - x;
             const double fd = (8 * (at(x + h) - at(x - h)) - (at(x + 2 * h) - at(x - 2 * h))) / (12 * h);
-            in.value[i] = x;
             differences.push_back(fd);
             largest = std::max({largest, std::abs(fd), std::abs(in.gradient[i])});
         }

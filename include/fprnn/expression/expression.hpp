@@ -59,10 +59,14 @@ constexpr E refuse_number(E) {
 }
 }  // namespace detail
 
+/// Numerator / Denominator in every channel of what it stands beside: numbers in an expression are written so,
+/// 1 and I aside.
 template <int Numerator, int Denominator = 1>
 constexpr auto constant() {
     return constant_symbol<Numerator, Denominator>{};
 }
+/// A trained vector, the same for all tokens: [d_inner] that starts at 1 unless Width and Init say another.
+/// AdamW's weight decay leaves it alone, as all vectors.
 template <fixed_string Name, class Width = d_inner, class Init = start::constant<1>>
 constexpr auto parameter() {
     return parameter_node<Name, Width, Init>{};
@@ -73,10 +77,14 @@ constexpr auto parameter(const More&...) {
     return previous_node{};  // an expression, so that this stays the only error
 }
 
+/// e of the token before, e_{t−1}, as wide as e: zero at the first token, or what the carry holds of the call
+/// before. shift(prev) is y_{t−1}.
 template <expression E>
 constexpr auto shift(E) {
     return shift_node<E>{};
 }
+/// The channels of all operands, one behind the other. Stands in maps and mixers alone: linear<"W">(cat(in,
+/// shift(prev))).
 template <expression... E>
 constexpr auto cat(E...) {
     return cat_node<E...>{};
@@ -190,6 +198,8 @@ struct scale_by {
 };
 }  // namespace detail
 
+/// Elementwise functions, each as wide as e: σ(e) = 1 / (1 + exp(−e)), SiLU(e) = e σ(e), softplus(e) = log(1 +
+/// exp(e)), exp, tanh and −e. Those of one token are evaluated together, in one pass.
 template <expression E>
 constexpr auto sigmoid(E) {
     return elementwise_node<detail::sigmoid_of, E>{};

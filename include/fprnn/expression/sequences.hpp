@@ -12,12 +12,16 @@
 /// What goes along the tokens of a sequence, scans and recurrences; and between heads and their channels.
 namespace fprnn {
 
+/// The diagonal recurrence h_t = λ_t ⊙ h_{t−1} + u_t of λ and u, equally wide, from the carry's h_{−1} or zero.
+///                                                                                           (eq. intro_rnn)
 template <expression Lambda, expression U>
 constexpr auto scan(Lambda, U) {
     detail::require_equal_widths<Lambda, U>();
     return scan_node<Lambda, U>{};
 }
-/// Δ and u of width D, b and c of width d_state.
+/// Mamba's recurrence of channels with a state of d_state rows each, H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t
+/// (Δ_t ⊙ u_t)ᵀ, y_t = c_tᵀ H_t: Δ and u of width D, which y has, b and c of width d_state; ω [N,D] is its
+/// parameter "Name.omega". The carry holds H.                                                    (eq. mamba)
 template <fixed_string Name, expression Delta, expression B, expression C, expression U>
 constexpr auto selective_scan(Delta, B, C, U) {
     detail::require_equal_widths<Delta, U>();

@@ -32,7 +32,8 @@ struct dims {
 
     friend bool operator==(const dims&, const dims&) = default;
 
-    void validate() const;
+    /// Errors: a size below 1; they name the operation.
+    void validate(const char* operation = "init") const;
 };
 
 struct named_size {
@@ -45,9 +46,9 @@ inline constexpr std::array named_sizes{named_size{"d_in", &dims::d_in},       n
                                         named_size{"heads", &dims::heads},     named_size{"d_head", &dims::d_head},
                                         named_size{"d_key", &dims::d_key},     named_size{"context", &dims::context}};
 
-inline void dims::validate() const {
+inline void dims::validate(const char* operation) const {
     for (const named_size& s : named_sizes)
-        require(this->*s.size >= 1, "init",
+        require(this->*s.size >= 1, operation,
                 [&] { return std::string(s.name) + " must be at least 1, got " + std::to_string(this->*s.size); });
 }
 

@@ -21,8 +21,9 @@ struct one_step {};
 /// The exact gradient, J_x^* = (I − J_h^*)^{-1} J_x(h^*) (eq. hyper-grad), chunk by chunk in reverse time: w
 /// = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄. For one-token chunks directly where the mixer is compact
 /// (fixed_point/token_adjoint.hpp), else by GMRES, until ‖residual‖₂ < tolerance · ‖right-hand side‖₂; for
-/// longer ones by repeating the equation, until ‖Δw‖_∞ < tolerance · (‖w‖_∞ + ε). ell_max bounds the
-/// applications of J_hᵀ for a chunk; GMRES takes at least 2.
+/// longer ones, and where a map reads y, by repeating the equation, which needs J_h to contract, until ‖Δw‖_∞ <
+/// tolerance · (‖w‖_∞ + 1e-8) for each token: cotangents far below 1e-8 in the loss's unit count as zero.
+/// ell_max bounds the applications of J_hᵀ for a chunk; GMRES takes at least 2.
 struct implicit {
     double tolerance = 1e-5;
     int ell_max = 200;

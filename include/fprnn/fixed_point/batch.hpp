@@ -36,6 +36,7 @@ struct record {
     parameter_layout layout;  ///< of `nodes`, for `size`
     const T* parameters = nullptr;
     shape inputs{0};  ///< [B,T,d_in]
+    index chunk = 0;  ///< tokens of the schedule's chunks, at most T
     index tiles = 0;
     index kept_per_tile = 0;
     std::optional<typename Backend::template memory<T>> kept{};
@@ -45,11 +46,12 @@ struct record {
     work_counters adjoint_work{};
     index bytes() const { return tiles * kept_per_tile * static_cast<index>(sizeof(T)); }
 
-    void of(const graph::view& g, const dims& s, const shape& x, const T* p) {
+    void of(const graph::view& g, const dims& s, const shape& x, const chunked& schedule, const T* p) {
         if (nodes != g.nodes.data() || size != s) layout = parameter_layout(g, s);
         nodes = g.nodes.data();
         size = s;
         inputs = x;
+        chunk = std::min(schedule.length, x[1]);
         parameters = p;
         kept.reset();
     }
@@ -129,9 +131,7 @@ public:
         each([&](tile& t) {
             for (index q = 0; q < t.sequences; ++q) {
                 watch<T>& w = t.e.watches.one[q];
-                if (w.running())
-                    w.finish(residual_of(w) < how_.stop.share_of_a_batch().tolerance ? status::converged
-                                                                                     : status::max_iterations);
+                if (w.running()) w.finish(has_converged(w) ? status::converged : status::max_iterations);
             }
             for (const graph::slot s : t.f->stage().iterated) t.f->plan.operations[s]->close(*t.f, s, row, n);
             t.f->clear_behind(row, n, t.f->iterate_width(), t.f->value_at(t.f->stage().fixed_point, row));
@@ -140,8 +140,6 @@ public:
     }
 
 private:
-    static constexpr double least_delta = 1e-3;
-
     template <class Body>
     void each(const Body& body) {
         backend_.for_each(static_cast<index>(tiles_.size()),
@@ -150,6 +148,9 @@ private:
     static T* y(tile& t, index row) { return t.f->value_at(t.f->stage().previous, row); }
     double residual_of(const watch<T>& w) const {
         return how_.stop.share_of_a_batch().best_ever ? w.best() : w.residual();
+    }
+    bool has_converged(const watch<T>& w) const {
+        return residual_of(w) < how_.stop.share_of_a_batch().tolerance || w.residual() < how_.stop.tolerance();
     }
     bool ends(int ell) {
         if (ell >= how_.stop.ell_max()) return true;
@@ -164,7 +165,7 @@ private:
                 any = any || t.e.watches.one[q].running();
             }
         const share& of = how_.stop.share_of_a_batch();
-        return !any || delta < least_delta || quantile(residuals, of.of) < of.tolerance ||
+        return !any || delta < of.least_delta || quantile(residuals, of.of) < of.tolerance ||
                (how_.stop.tolerance() > 0 && quantile(residuals, 1) < how_.stop.tolerance());
     }
 

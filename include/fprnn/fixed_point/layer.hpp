@@ -149,12 +149,13 @@ public:
     }
 
     /// What the backward pass reads: one record, whatever the number of iterations. A record can be used
-    /// again.
+    /// again, by a layer with the schedule that made it.
     template <class T, class Backend = default_backend>
     using record = engine::record<T, Backend>;
 
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an
-    /// adjoint out of range.
+    /// adjoint out of range. A carry that is the result's own is written sequence by sequence: where a solver
+    /// or a stop of one's own throws, some of them have gone on.
     template <class T, backend_for<T> Backend, class X = T>
     solution_on<T, Backend, X> run(const dims& size, const T* parameters, same<view<const X>> x,
                                    same<view<const T>> carry, Backend& backend, same<record<T, Backend>>* keep,

@@ -29,6 +29,7 @@ void add_parameters(const view& g, parameter_tree<T>& theta, const dims& size, c
 /// Where the parameters "prefix…" of a graph begin in a tree. Errors: names or shapes of others.
 template <class T>
 index parameter_offset(const view& g, const parameter_tree<T>& theta, const dims& size, const std::string& prefix) {
+    size.validate("layer");
     const auto specs = declare(g, size);
     if (specs.empty()) return 0;
     const index offset = theta[prefix + specs.front().name].data() - theta.data();
@@ -120,6 +121,7 @@ private:
 template <class T, class Backend, class X>
 void layer_on<T, Backend, X>::run(const dims& size, const T* parameters, view<const X> x, view<const T> carry,
                                   Backend& backend, record* keep, solution& result, lengths n) const {
+    size.validate("layer");
     const solving by(how);
     fprnn::detail::planning_of<Backend>::type::check(by, n);
     require(x.shape().rank() == 3 && x.shape()[2] == size.d_in, "layer",
@@ -142,7 +144,7 @@ void layer_on<T, Backend, X>::run(const dims& size, const T* parameters, view<co
     result.work = {};
     if (carry.data() && !goes_on_in_place) backend.copy(carry.size(), carry.data(), result.carry.data());
     if (keep) {
-        keep->of(g, size, x.shape(), parameters);
+        keep->of(g, size, x.shape(), how.schedule, parameters);
         keep->lengths.assign(n.of_sequences().begin(), n.of_sequences().end());
         keep->adjoint_convergence->begin(B == 0 || tokens == 0 ? B : 0, g.stages.size());
     }
@@ -163,6 +165,11 @@ void layer_on<T, Backend, X>::back(record& kept, view<const X> x, view<const X> 
             return std::string(name_) + " must be " + wanted.to_string() + " as in the forward pass, got " +
                    got.to_string();
         });
+    const index chunk = std::min(how.schedule.length, s[1]);
+    require(chunk == kept.chunk, "layer.back", [&] {
+        return "expected the schedule of the forward pass, chunks of " + std::to_string(kept.chunk) + " tokens, got " +
+               std::to_string(chunk);
+    });
     require(kept.kept.has_value() || s[0] == 0 || s[1] == 0, "layer.back",
             [] { return std::string("the record has been used: expected one backward pass for each forward pass"); });
     const shape carried{s[0], graph::carry_width(g, kept.size)};
@@ -206,6 +213,9 @@ value_and_carry layer_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const
         t.backend(), &kept, result, n);
     if (observed) {
         static_cast<convergence&>(*observed) = result;
+        observed->value = {};
+        t.backend().assign(observed->carry, result.carry.shape());
+        t.backend().copy(result.carry.size(), std::as_const(result.carry).data(), observed->carry.data());
         observed->work = result.work;
         observed->adjoint = kept.adjoint_convergence;
     }

@@ -37,7 +37,7 @@ struct method {
 };
 
 /// The published loop: damped, with patience, until the `of`-quantile of the batch's best residuals is below
-/// the tolerance or ell_max is reached; all sequences are iterated until then. Figures about ℓ* and ℓ_max can
+/// the tolerance, δ below 1e-3 or ell_max reached; all sequences are iterated until then. Figures about ℓ* and ℓ_max can
 /// be compared with it. The authors count one evaluation more, that of the gradient.
 struct authors {
     double of = 0.75;  ///< of FP-Mamba in training; 0.9 of FP-Mamba2 and FP-RNN; 1 in evaluation
@@ -49,7 +49,8 @@ struct authors {
     operator method() const {
         return {.schedule = {.length = whole_sequence},
                 .solver = damped{.start = start, .decay = decay, .patience = 15},
-                .stop = share{.of = of, .tolerance = tolerance, .best_ever = true} || iterations{ell_max},
+                .stop = share{.of = of, .tolerance = tolerance, .best_ever = true, .least_delta = 1e-3} ||
+                        iterations{ell_max},
                 .adjoint = adjoint};
     }
 };

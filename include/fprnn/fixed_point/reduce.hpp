@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <cstdint>
 
 /// One-token chunks in R numbers, where an expression allows it: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::engine {
@@ -94,7 +95,8 @@ struct chunk_of_a_token {
         f.work.mixer_applications += sequences;
         f.one_row(body::add_product<T>{f.tile * D, g.data, m, a.data});
     }
-    /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and x̄ = 1.
+    /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and a large x̄, beside which
+    /// g keeps its digits where k, which grows with the loss, is large.
     void open_adjoint() const;
     /// The mixers of the tokens, U first.
     strided<const T> q() const { return f.values(f.graph.operand(found.mix, 0), row); }
@@ -116,9 +118,10 @@ void chunk_of_a_token<T, Backend>::find_p_and_g() const {
 }
 template <class T, class Backend>
 void chunk_of_a_token<T, Backend>::open_adjoint() const {
+    constexpr T large = T(std::uint64_t{1} << 40);
     back_inner(T(0), a.data);
-    back_inner(T(1), g.data);
-    f.one_row(body::difference<T>{f.tile * D, g.data, a.data, g.data});
+    back_inner(large, g.data);
+    f.one_row(body::slope<T>{f.tile * D, T(1) / large, g.data, a.data, g.data});
 }
 template <class T, class Backend>
 void chunk_of_a_token<T, Backend>::try_inner(T* m, T value) const {

@@ -7,6 +7,23 @@
 /// Bodies of one-token chunks that are solved in R numbers: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::body {
 
+/// to = (a − b) · inverse, of one row.
+template <class T>
+struct slope {
+    index channels;
+    T inverse;
+    const T *a, *b;
+    T* to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) {
+            using W = decltype(lane.load(a));
+            lane.store(to, (lane.load(a) - lane.load(b)) * W(inverse));
+        });
+    }
+};
+
 /// What tokens share while they are solved in R numbers. Row s is token s.
 template <class Mixer, class Norm, class T>
 struct tokens_in_numbers {

@@ -14,7 +14,7 @@ namespace fprnn {
 /// diverged stays `diverged` when later chunks overflow. Not converging is data.
 enum class status {
     converged,       ///< the residual fell below the tolerance in every chunk
-    max_iterations,  ///< ℓ_max was reached while steps still shrank
+    max_iterations,  ///< ℓ_max was reached while steps still shrank, or a `share` of the batch had enough
     diverged,   ///< they overflowed, or ℓ_max was reached and the largest step of its last quarter was not 1 % below
                 ///< that of the quarter before: an orbit, say
     nonfinite,  ///< the first evaluation already held NaN or infinity

@@ -158,8 +158,10 @@ void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, inde
     const index D = f.iterate_width(), count = n * D, stride = f.tile * D, tokens = n / f.tile;
     T* y = f.value_at(f.stage().previous, row);
     T* fy = f.value_at(f.stage().fixed_point, row);
-    memory solved(f.on, count);
-    f.on.copy(count, fy, solved.data());
+    memory solved(f.on, 2 * count);
+    T *const y_was = solved.data(), *const fy_was = y_was + count;
+    f.on.copy(count, y, y_was);
+    f.on.copy(count, fy, fy_was);
     const auto took = f.on.seen(sequences, counts);
     index longest = 1;  // once also where nobody iterated: carries go through what is behind the ends
     for (index s = 0; s < sequences; ++s) longest = std::max(longest, static_cast<index>(took[s]));
@@ -200,7 +202,10 @@ void unroll_chunk(frame<T, Backend>& f, index evaluations, index sequences, inde
         f.on.copy(count, f.bar_at(f.stage().previous, row), w);
     }
     for_each_iterated(f, [&](const auto& o, graph::slot s) { o.after_unrolled_chunk(f, s, row, n); });
-    f.on.copy(count, solved.data(), fy);  // y* has readers outside of the iteration
+    // What is kept is again what the forward pass left, for another backward pass, and y* for its readers.
+    f.on.copy(count, y_was, y);
+    step(f, row, n, true);
+    f.on.copy(count, fy_was, fy);
 }
 
 /// The adjoint of all chunks, last to first. The cotangent of y* enters in the bars of the fixed point.

@@ -45,7 +45,7 @@ concept solver_rule = requires(const S& s, index n, const solver_step<float>& f,
     s.next(d);
 };
 
-/// Anderson's acceleration: of the last `memory` differences of iterates and of residuals r = f(y) − y the
+/// Anderson's acceleration: of the last `history` differences of iterates and of residuals r = f(y) − y the
 /// combination γ that makes r − ΔR γ smallest, y ← f(y) − (ΔY + ΔR) γ. `regularisation`, relative to the mean
 /// of ‖ΔR_j‖², keeps γ small.
 struct anderson {

@@ -38,11 +38,13 @@ struct iterations {
 /// tolerance, their quantile that is, linear between two               (sec. algorithmic-implications: 75 %).
 /// It gives up what all other stops keep: how a sequence is solved depends on its neighbours. On the CPU
 /// alone. With best_ever a sequence counts with the smallest residual that it has had, as in the authors'
-/// code, and diverges unseen.
+/// code, and diverges unseen. It ends, too, when the δ of a damped solver is below least_delta in all
+/// sequences. Those that have not converged by then are `max_iterations`.
 struct share {
     double of = 0.75;
     double tolerance = 0.1;
     bool best_ever = false;
+    double least_delta = 0;
 };
 /// The ℓ_max of one batch, drawn from Γ(shape, scale) and rounded up              (app. evaluation: Γ(4, 1)).
 struct gamma_iterations {
@@ -96,6 +98,8 @@ public:
                 [&] { return "of must lie in (0, 1], got " + detail::number_text(s.of); });
         require(s.tolerance > 0 && math::is_finite(s.tolerance), "share",
                 [&] { return "tolerance must be positive and finite, got " + detail::number_text(s.tolerance); });
+        require(s.least_delta >= 0 && s.least_delta <= 1, "share",
+                [&] { return "least_delta must lie in [0, 1], got " + detail::number_text(s.least_delta); });
     }
     template <stop_rule S>
     stop(S s) : others_{std::move(s)} {}
@@ -124,7 +128,7 @@ public:
 private:
     double tolerance_ = 0;
     int ell_max_ = 0;  ///< 0: not said
-    fprnn::share share_{1, 0, false};
+    fprnn::share share_{.of = 1, .tolerance = 0};
     std::vector<std::function<bool(const iteration&)>> others_;
 };
 

@@ -136,7 +136,6 @@ struct view {
     constexpr const stage& stage_of(slot s) const { return stages[nodes[s].stage]; }
     /// f of y* = f(x, y*).
     constexpr slot solved(std::size_t k = 0) const { return operand(stages[k].fixed_point, 0); }
-    constexpr bool is_iterated_in(std::size_t k, slot s) const { return is_iterated(s) && nodes[s].stage == k; }
     /// Where the type of a node is among all types, each of which stands there once.
     constexpr std::size_t place_of_type(slot s) const {
         const slot first = nodes[s].same_type == nowhere ? s : nodes[s].same_type;

@@ -124,6 +124,7 @@ variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const layer_
                                             solutions* how) const {
     require_tokens(false);
     detail::require_rank("sequence_model", "x", x.shape(), 3, "[B,T,inputs]");
+    n.require_of(x.shape()[0], x.shape()[1], "sequence_model");
     require_room(x.shape(), n, nullptr);
     auto own = t.make(x.shape());
     std::copy(x.begin(), x.end(), own.begin());
@@ -215,6 +216,7 @@ array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Ba
     require_tokens(false);
     detail::require_rank("sequence_model", "x", x.shape(), 3, "[B,T,inputs]");
     require_carry(carry, x.shape()[0], backend);
+    n.require_of(x.shape()[0], x.shape()[1], "sequence_model");
     require_room(x.shape(), n, &carry);
     return run_blocks(there, run(there, reader, size.of_inputs(), "embedding.", x, {}, n, backend).value, n, carry, how,
                       backend);

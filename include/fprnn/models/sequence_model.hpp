@@ -95,8 +95,12 @@ public:
 
     /// The same of real inputs [B,T,inputs], of a model that has such, on the CPU.
     template <class T, host_memory_backend<T> Backend>
-    variable operator()(tape<T, Backend>& t, same<view<const T>> x, same<solutions<T, Backend>>* how = nullptr,
-                        fprnn::lengths n = all_tokens) const {
+    variable operator()(tape<T, Backend>& t, same<view<const T>> x, same<solutions<T, Backend>>* how = nullptr) const {
+        return (*this)(t, x, all_tokens, how);
+    }
+    template <class T, host_memory_backend<T> Backend>
+    variable operator()(tape<T, Backend>& t, same<view<const T>> x, fprnn::lengths n,
+                        same<solutions<T, Backend>>* how = nullptr) const {
         const auto stack = stack_on<T, Backend, T>();
         return model_on<T, Backend>{size, stack, head_on<T, Backend, T>()}.record_on(
             t, reader_.template on<T, Backend>(), x, n, how);
@@ -158,13 +162,11 @@ public:
                                                                                               how, backend);
     }
 
-    /// Of real inputs [B,T,inputs], of a model that has such, on the CPU: [B,T,classes], from `carry` on, as
-    /// above.
+    /// Of real inputs [B,T,inputs], of a model that has such, on the CPU: [B,T,classes], as above.
     template <class T, class Backend = default_backend>
         requires(host_memory_backend<Backend, T>)
-    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x, model_carry<T>& carry,
-                       same<solutions<T, Backend>>* how = nullptr, Backend backend = Backend{},
-                       fprnn::lengths n = all_tokens)
+    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x, fprnn::lengths n, model_carry<T>& carry,
+                       same<solutions<T, Backend>>* how = nullptr, Backend backend = Backend{})
     const {
         const auto stack = stack_on<T, Backend, T, false>();
         return model_on<T, Backend>{size, stack, head_on<T, Backend, T, false>()}.evaluate(
@@ -173,12 +175,22 @@ public:
     }
     template <class T, class Backend = default_backend>
         requires(host_memory_backend<Backend, T>)
-    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x,
+    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x, model_carry<T>& carry,
+                       same<solutions<T, Backend>>* how = nullptr, Backend backend = Backend{})
+    const { return evaluate(theta, x, all_tokens, carry, how, backend); }
+    template <class T, class Backend = default_backend>
+        requires(host_memory_backend<Backend, T>)
+    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x, fprnn::lengths n,
                        same<solutions<T, Backend>>* how = nullptr, Backend backend = Backend{})
     const {
         model_carry<T> from_the_beginning;
-        return evaluate(theta, x, from_the_beginning, how, backend);
+        return evaluate(theta, x, n, from_the_beginning, how, backend);
     }
+    template <class T, class Backend = default_backend>
+        requires(host_memory_backend<Backend, T>)
+    tensor<T> evaluate(const parameter_tree<T>& theta, same<view<const T>> x,
+                       same<solutions<T, Backend>>* how = nullptr, Backend backend = Backend{})
+    const { return evaluate(theta, x, all_tokens, how, backend); }
 
     dims block_dims() const { return size.of_block(); }
     dims head_dims() const { return size.of_head(); }

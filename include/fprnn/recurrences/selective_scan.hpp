@@ -4,6 +4,10 @@
 #include <fprnn/ops/selective_scan_kernel.hpp>
 #include <fprnn/recurrences/recurrence.hpp>
 
+#include <array>
+#include <cstddef>
+#include <string>
+
 namespace fprnn {
 
 /// Mamba's recurrence of Δ, b, c and u with the state H [N,D]:             (eq. mamba, app. mamba-definition)
@@ -16,7 +20,18 @@ struct selective_scan_recurrence {
     struct sizes {
         index states, channels;
     };
-    static sizes of(const std::array<index, inputs>& widths) { return {widths[1], widths[3]}; }
+    /// Errors: Δ is not as wide as u, c not as wide as b.
+    static sizes of(const std::array<index, inputs>& widths) {
+        const auto as_wide = [&](const char* one, std::size_t i, const char* other, std::size_t j) {
+            require(widths[i] == widths[j], name, [&] {
+                return std::string(one) + " must be as wide as " + other + ", " + std::to_string(widths[j]) + ", got " +
+                       std::to_string(widths[i]);
+            });
+        };
+        as_wide("delta", 0, "u", 3);
+        as_wide("c", 2, "b", 1);
+        return {widths[1], widths[3]};
+    }
     FPRNN_BOTH static constexpr index state(const sizes& s) { return s.states * s.channels; }
     static constexpr index value(const sizes& s) { return s.channels; }
     FPRNN_BOTH static constexpr index scratch(const sizes& s) { return 2 * s.channels; }

@@ -25,8 +25,8 @@ public:
 
     parameter_tree() = default;
 
-    /// Appends a parameter and initialises it; argument_error when the name is taken or 64 bits cannot
-    /// address so many.
+    /// Appends a parameter and initialises it; argument_error when the name is taken, 64 bits cannot address
+    /// so many, or its initialiser needs what does not stand before it. The tree is then what it was.
     void add(const parameter_spec& spec, seed s = {}) {
         require(!contains(spec.name), "parameter_tree", [&] { return "the name '" + spec.name + "' is used twice"; });
         const index offset = size(), all = checked_sum(offset, spec.extents.count(), "parameter_tree");
@@ -35,8 +35,13 @@ public:
         }));
         view<const T> before;
         if (!entries_.empty()) before = {values_.data() + entries_.back().offset, entries_.back().shape};
-        entries_.push_back({spec.name, spec.extents, offset, spec.decay});
-        initialise<T>({values_.data() + offset, spec.extents}, spec.init, spec.name, s, before);
+        try {
+            initialise<T>({values_.data() + offset, spec.extents}, spec.init, spec.name, s, before);
+            entries_.push_back({spec.name, spec.extents, offset, spec.decay});
+        } catch (...) {
+            values_.resize(static_cast<std::size_t>(offset));
+            throw;
+        }
     }
 
     /// The same names and shapes, all zero.

@@ -17,7 +17,8 @@ struct training_options {
     index length = 16;  ///< tokens a sequence
     /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`,
     /// whenever `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the
-    /// training in any case. A step has as many tokens at any length.
+    /// training in any case. A step has as many tokens at any length. Real targets are never without a
+    /// mistake: with them it is the second alone that lengthens.
     index first_length = std::numeric_limits<index>::max();
     double lengthen_at = 0.5;      ///< share of sequences, averaged over about ten steps
     double full_length_at = 0.75;  ///< share of the training, in [0,1]

@@ -48,8 +48,15 @@ struct training_memory {
             return "the state's optimiser has taken " + std::to_string(optimiser.steps()) + " steps, expected " +
                    std::to_string(steps) + "; a training that ended with numbers that are not finite cannot go on";
         });
-        require(optimiser.options() == options.optimiser, "train",
-                [] { return "the state was made with other options of the optimiser"; });
+        for (const auto& [name, option] :
+             {std::pair("learning_rate", &adamw_options::learning_rate), std::pair("beta1", &adamw_options::beta1),
+              std::pair("beta2", &adamw_options::beta2), std::pair("epsilon", &adamw_options::epsilon),
+              std::pair("weight_decay", &adamw_options::weight_decay)})
+            require(optimiser.options().*option == options.optimiser.*option, "train", [&, n = name, o = option] {
+                return std::string("the optimiser's ") + n + " must be that of the state, " +
+                       detail::number_text(optimiser.options().*o) + ", got " +
+                       detail::number_text(options.optimiser.*o);
+            });
         const auto &all = last_good.entries(), &moments = optimiser.first_moment().entries();
         for (std::size_t i = 0; i < all.size(); ++i)
             require(moments[i].decay == (all[i].decay && !options.is_frozen(all[i].name)), "train",
