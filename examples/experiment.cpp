@@ -23,8 +23,11 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <filesystem>
 #include <iostream>
 #include <new>
+#include <stdexcept>
+#include <vector>
 
 namespace experiment {
 
@@ -66,27 +69,56 @@ void write_results(const trained& all) {
         }
 }
 
+/// Whether the results of all of an exhibit's members stand in its folder.
+bool is_complete(const options& o) {
+    std::error_code none;
+    const auto path = o.out / "summary.json";
+    if (!std::filesystem::exists(path, none)) return false;
+    const auto j = json::parse(fp::read_file(path, 1 << 24), nullptr, false);
+    return j.is_object() && j.value("complete", false);
+}
+
+/// A member that fails leaves the others to be trained. What ends before all are done leaves the summary, the
+/// table and the picture of an earlier run as they are, if that was of all.
 bool show(const options& o) {
     const auto start = std::chrono::steady_clock::now();
-    trained all{o, members_of(o), {}};
+    const std::vector<member> members = members_of(o);
+    trained all{o, {}, {}};
+    bool good = true;
     json summary;
     summary["job"] = job_of(o);
     summary["train_length"] = o.training.length;
     summary["seconds_total"] = 0.0;
-    for (const member& one : all.members) {
+    for (const member& one : members) {
         if (fp::interrupt::requested()) break;
         std::printf("%s: ", one.label.c_str());
-        all.results.push_back(run(one.settings));
+        try {
+            all.results.push_back(run(one.settings));
+        } catch (const std::runtime_error& e) {
+            std::printf("\n");
+            std::fprintf(stderr, "experiment: %s: %s\n", one.label.c_str(), e.what());
+            good = false;
+            continue;
+        }
+        all.members.push_back(one);
         const outcome& result = all.results.back();
         print_table(result);
         summary[one.settings.out.lexically_relative(o.out).string()] = result.summary;
     }
     summary["seconds_total"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     summary["interrupted"] = fp::interrupt::requested();
+    const bool complete = all.results.size() == members.size();
+    summary["complete"] = complete;
+    if (!complete && is_complete(o)) {
+        std::fprintf(stderr,
+                     "experiment: %zu of %zu members are done; summary, table and picture stay those of before\n",
+                     all.results.size(), members.size());
+        return finite(all.results) && good;
+    }
     write_json(o.out / "summary.json", summary);
     write_results(all);
-    o.shown->show(all);
-    return finite(all.results);
+    if (!all.results.empty()) o.shown->show(all);
+    return finite(all.results) && good;
 }
 
 /// Whether all numbers were finite.

@@ -148,7 +148,7 @@ void check_task(const options& o) {
     if (o.training.first_length > o.training.length)
         refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
                std::to_string(o.training.first_length));
-    require_task(o.data);
+    require_task(o);
     if (o.model.kind == block::transformer) {
         const fp::index most = std::max(o.training.length, tokens_of_test(o.data, o.test_lengths.back()));
         if (most > o.model.size.context)

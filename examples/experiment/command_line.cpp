@@ -81,6 +81,11 @@ void require_values(const CLI::App& app, const std::vector<std::string>& argumen
     };
     for (std::size_t i = 0; i < arguments.size() && arguments[i] != "--"; ++i) {
         const std::string& name = arguments[i];
+        if (name.size() > 3 && name.starts_with("--") && name.ends_with('='))  // --out=
+            if (const CLI::Option* empty = option_of(name.substr(0, name.size() - 1)))
+                if (empty->get_expected_min() > 0)
+                    throw fp::argument_error(name.substr(0, name.size() - 1) + ": expected a value, " +
+                                             empty->get_type_name() + ", got ''");
         const CLI::Option* option = option_of(name);
         if (!option || option->get_expected_min() == 0) continue;
         const std::string expected = name + ": expected a value, " + option->get_type_name() + ", got ";
@@ -295,7 +300,7 @@ private:
             "steps between checkpoints in --out, of which the last two are kept; one is also written when training "
             "ends or "
             "a signal ends it. 0: none",
-            "0", into(o_.checkpoint_every, whole{0}));
+            "0; figures and tables: a tenth of --steps", into(o_.checkpoint_every, whole{0}));
         add("--validate-every", "N",
             "steps between tests of the first of --test-lengths while the model is trained, into validation.csv. 0: "
             "none",

@@ -168,9 +168,15 @@ json read_json(const std::string& path) {
 std::string typed(const std::string& option, const json& value) {
     if (value.is_string()) return value.get<std::string>();
     if (value.is_number() || value.is_boolean()) return value.dump();
-    if (!value.is_array()) refuse("--config", "a text, a number, true, false or a list for " + option, value.dump());
+    const auto other = [&](const std::string& got) {
+        refuse("--config", "a text, a number, true, false or a list of these for " + option, got);
+    };
+    if (!value.is_array()) other(value.is_object() ? "an object" : value.dump());
     std::string list;
-    for (const json& one : value) list += (list.empty() ? "" : ",") + typed(option, one);
+    for (const json& one : value) {
+        if (one.is_structured()) other("a list in a list, or an object");
+        list += (list.empty() ? "" : ",") + typed(option, one);
+    }
     return list;
 }
 

@@ -103,8 +103,16 @@ fp::curve against(const drawn& m, X&& x, Y&& y) {
 /// The axis of a task's score, and what guessing is worth at the longest length.
 inline void set_score(fp::figure& f, const fp::task& task, fp::index longest) {
     f.y.label = task.score_name;
-    if (!task.less_is_better) f.y.limits = {{0, 1}};
+    if (!task.less_is_better) f.y.limits = {{0, 1}};  // see with_all_points
     if (task.guess) f.level = fp::mark{task.guess(longest), task.guess_name};
+}
+/// A score may lie below that of a guess, which is 0 where scores are scaled.
+inline fp::figure with_all_points(fp::figure f) {
+    if (!f.y.limits) return f;
+    for (const fp::curve& c : f.curves)
+        for (const auto* ys : {&c.y, &c.low})
+            for (const double y : *ys) f.y.limits->first = std::min(f.y.limits->first, std::floor(10 * y) / 10);
+    return f;
 }
 inline fp::axis length_axis(const std::vector<drawn>& models) {
     return {.label = "length of the test sequence (" + models.front().results.front()->task.length_unit + ")"};

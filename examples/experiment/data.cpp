@@ -1,5 +1,7 @@
 #include "data.hpp"
 
+#include "options.hpp"
+
 #include <fprnn/io/checkpoint_format.hpp>
 #include <fprnn/io/read_file.hpp>
 #include <fprnn/tasks/babi_world.hpp>
@@ -41,7 +43,13 @@ fp::task make_task(const data_options& o, fp::seed seed) {
         case data_options::kind::arithmetic:
             return as_task(fp::modular_arithmetic{
                 .multiplication = o.multiplies, .shortest = o.shortest, .longest = o.longest, .seed = seed});
-        case data_options::kind::catbabi: return as_task(fp::catbabi(stories_of(o, seed)), seed);
+        case data_options::kind::catbabi:
+            return of_option("--files", [&] {
+                const fp::catbabi stories(stories_of(o, seed));
+                fp::require(stories.questions(fp::split::test) > 0, "catbabi",
+                            [&] { return "expected a question for tests in '" + stories.name() + "', got none"; });
+                return as_task(stories, seed);
+            });
         case data_options::kind::text:
             return as_task(of_option("--files", [&] { return fp::text_files(o.files); }), seed);
     }
@@ -77,9 +85,15 @@ std::string contents_of(const std::string& files) {
     }
 }
 
-void require_task(const data_options& o) {
-    const bool made = o.task != data_options::kind::word_problem && o.files.empty();
-    if (!made || o.task == data_options::kind::text) (void)make_task(o, {});
+void require_task(const options& o) {
+    const bool made = o.data.task != data_options::kind::word_problem && o.data.files.empty();
+    if (made && o.data.task != data_options::kind::text) return;
+    const fp::task task = make_task(o.data, {});
+    if (o.data.task != data_options::kind::text) return;
+    const fp::index T = o.training.length;
+    fp::tensor<std::int32_t> tokens({1, T}), targets({1, T});
+    of_option("--length", [&] { return task.train(tokens.view(), targets.view(), 0), true; });
+    for (const fp::index length : o.test_lengths) of_option("--test-lengths", [&] { return task.test(length); });
 }
 
 fp::index tokens_of_test(const data_options& o, fp::index length) {

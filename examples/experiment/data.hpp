@@ -23,8 +23,10 @@ struct data_options {
 /// Errors: fprnn::argument_error, which begins with the option that is wrong.
 fp::task make_task(const data_options& o, fp::seed seed);
 
-/// Refuses what make_task would, as far as it can be said without making data. Errors: as of make_task.
-void require_task(const data_options& o);
+struct options;
+
+/// Refuses what make_task would, and windows of a text that is shorter, as far as it can be said without making data. Errors: as of make_task.
+void require_task(const options& o);
 
 /// What tells the bytes of a file, or of all files of a folder, from others; empty where they cannot be read.
 std::string contents_of(const std::string& files);

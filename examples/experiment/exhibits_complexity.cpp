@@ -2,6 +2,7 @@
 #include "members.hpp"
 
 #include <fprnn/core/number_text.hpp>
+#include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/files.hpp>
 #include <fprnn/train/interrupt.hpp>
 
@@ -78,6 +79,8 @@ void show_complexity(const trained& t) {
         "| model | parameters | forward, 1 iteration | each further one | training step, 1 iteration | each further "
         "one |\n"
         "|---|---:|---:|---:|---:|---:|\n";
+    fp::csv_file csv(t.o.out / (std::string(t.o.shown->name) + ".points.csv"),
+                     "model,parameters,forward_ns,further_forward_ns,training_ns,further_training_ns");
     double forward_of_first = 0, training_of_first = 0;
     for (std::size_t i = 0; i < t.results.size(); ++i) {
         const outcome& r = t.results[i];
@@ -96,6 +99,11 @@ void show_complexity(const trained& t) {
         const auto further = [&](double all, double first, double of) {
             return iterates ? cell((all - first) / (most - 1), of) : std::string(" none |");
         };
+        const auto each = [&](double all, double first) {
+            return iterates ? std::optional((all - first) / (most - 1)) : std::nullopt;
+        };
+        csv.row({t.members[i].label, r.parameters, one.forward, each(many.forward, one.forward), one.training,
+                 each(many.training, one.training)});
         table += "| " + t.members[i].label + " | " + std::to_string(r.parameters) + " |" +
                  cell(one.forward, forward_of_first) + further(many.forward, one.forward, forward_of_first) +
                  cell(one.training, training_of_first) + further(many.training, one.training, training_of_first) + "\n";

@@ -67,7 +67,11 @@ void test_beginnings(options& o, const char* range) {
 }
 
 void use_beginnings(std::vector<member>& all) {
-    for (member& one : all) one.settings.tests_prefixes = one.settings.beginnings_are_sequences();
+    for (member& one : all) {
+        if (one.settings.tests_prefixes && !one.settings.beginnings_are_sequences())
+            refuse("--test-prefixes", "to stand without --paper-size, whose iterations depend on the length", "true");
+        one.settings.tests_prefixes = one.settings.beginnings_are_sequences();
+    }
 }
 /// Refused where the iterations of each length are drawn, which beginnings do not have.
 void refuse_beginnings(const options& o) {

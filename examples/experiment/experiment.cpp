@@ -60,11 +60,31 @@ bool has_adjoint_columns(const options& o, fp::index steps) {
     return steps == 0 || !std::getline(file, first) || first != step_columns;
 }
 
-/// Of so many sequences as are asked for, or as there are.
+/// Of so many sequences as are asked for, or as there are. Where there are more, such as windows of a text or
+/// stories of tasks, it is every so manieth of them.
 fp::task::test_set test_set(const options& o, const fp::task& task, fp::index length) {
     auto set = task.test(length);
-    set.sequences = set.sequences == 0 ? o.test_sequences : std::min(set.sequences, o.test_sequences);
+    const fp::index there = set.sequences, asked = o.test_sequences;
+    set.sequences = there == 0 ? asked : std::min(there, asked);
+    if (there > asked)
+        set.data = [all = std::move(set.data), there, asked](fp::view<std::int32_t> tokens,
+                                                             fp::view<std::int32_t> targets, std::uint64_t first) {
+            const fp::index B = tokens.shape()[0], T = tokens.shape()[1];
+            for (fp::index b = 0; b < B; ++b) {
+                const double place = static_cast<double>(first) + static_cast<double>(b);
+                const auto row =
+                    static_cast<std::uint64_t>(place * static_cast<double>(there) / static_cast<double>(asked));
+                all({tokens.data() + b * T, {1, T}}, {targets.data() + b * T, {1, T}}, row);
+            }
+        };
     return set;
+}
+
+/// Says where a table has lost rows, which are not trained again.
+void say_missing_rows(const std::filesystem::path& path, const fp::csv_file& file, fp::index expected) {
+    if (file.rows() < expected)
+        std::fprintf(stderr, "experiment: %s has only %lld of the %lld rows before the checkpoint\n", path.c_str(),
+                     static_cast<long long>(file.rows()), static_cast<long long>(expected));
 }
 
 /// The score of data that were not trained on, and the iterations of each block, while the model is trained.
@@ -82,6 +102,7 @@ public:
         if (model.has_fixed_point())
             for (int i = 0; i < o.model.size.layers; ++i) header += ",iterations_" + std::to_string(i);
         file_ = steps == 0 ? fp::csv_file(path, header) : fp::csv_file::continued(path, header, steps);
+        say_missing_rows(path, *file_, steps / o.validate_every);
     }
 
     void sync() {
@@ -121,9 +142,7 @@ fp::csv_file open_metrics(const options& o, fp::index steps) {
     const std::string& header = has_adjoint_columns(o, steps) ? all_columns : step_columns;
     if (steps == 0) return {path, header};
     fp::csv_file metrics = fp::csv_file::continued(path, header, steps);
-    if (metrics.rows() != steps)
-        std::fprintf(stderr, "experiment: %s has only %lld of the %lld steps before the checkpoint\n", path.c_str(),
-                     static_cast<long long>(metrics.rows()), static_cast<long long>(steps));
+    say_missing_rows(path, metrics, steps);
     return metrics;
 }
 
@@ -274,9 +293,20 @@ outcome run(const options& o, std::string& doing) {
         o.out / "parameters.safetensors", theta,
         {{"step", std::to_string(r.training.steps)}, {"configuration", training_configuration(o).dump()}});
 
-    fp::csv_file csv(o.out / "accuracy.csv",
+    // The table of an earlier test stays until this one is whole.
+    const auto table = o.out / "accuracy.csv", in_part = o.out / "accuracy.csv.part";
+    fp::csv_file csv(in_part,
                      "length,token_accuracy,sequence_accuracy,median_iterations,residual,largest_residual,"
                      "share_converged,loss,score");
+    const auto add = [&](const test_result& one) {
+        const auto& [length, score, e] = one;
+        const auto& c = e.convergence;
+        const auto cell = [&c = c](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
+        csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),
+                 cell(&fp::convergence_summary::median_residual), cell(&fp::convergence_summary::largest_residual),
+                 cell(&fp::convergence_summary::share_converged), known(e.loss), score});
+        r.table.push_back(one);
+    };
     const auto tested = model->with(o.test_schedule());
     const auto evaluate_at = [&](fp::index length) {
         const auto set = test_set(o, r.task, length);
@@ -285,20 +315,14 @@ outcome run(const options& o, std::string& doing) {
         return tested->evaluate(theta, set.tokens, set.sequences, set.data);
     };
     if (o.tests_prefixes) {
-        r.table = prefixes(r.task, evaluate_at(o.test_lengths.back()), o.test_lengths);
+        for (const test_result& one : prefixes(r.task, evaluate_at(o.test_lengths.back()), o.test_lengths)) add(one);
     } else {
         for (const fp::index length : o.test_lengths) {
             const auto e = evaluate_at(length);
-            r.table.push_back({length, r.task.score(e), e});
+            add({length, r.task.score(e), e});
         }
     }
-    for (const auto& [length, score, e] : r.table) {
-        const auto& c = e.convergence;
-        const auto cell = [&c = c](auto member) { return c ? std::optional<double>((*c).*member) : std::nullopt; };
-        csv.row({length, e.accuracy.token, e.accuracy.sequence, cell(&fp::convergence_summary::median_iterations),
-                 cell(&fp::convergence_summary::median_residual), cell(&fp::convergence_summary::largest_residual),
-                 cell(&fp::convergence_summary::share_converged), known(e.loss), score});
-    }
+    std::filesystem::rename(in_part, table);
 
     doing = "evaluate";
     json& s = r.summary;
@@ -312,7 +336,7 @@ outcome run(const options& o, std::string& doing) {
     s["training_seconds"] = r.training.seconds;
     s["training_tokens_per_second"] =
         static_cast<double>(r.training.steps * o.training.batch * o.training.length) / r.training.seconds;
-    s["test_sequences"] = o.test_sequences;
+    s["test_sequences"] = r.table.back().evaluation.sequences;
     double least_converged = 1;
     for (const auto& [tested_length, score, e] : r.table) {
         const std::string length = std::to_string(tested_length);

@@ -3,6 +3,7 @@
 
 #include <fprnn/core/number_text.hpp>
 #include <fprnn/core/terminal.hpp>
+#include <fprnn/io/csv_file.hpp>
 #include <fprnn/io/figure.hpp>
 
 #include <algorithm>
@@ -44,13 +45,20 @@ std::vector<drawn> by_member(const trained& t, const std::function<bool(const me
     std::vector<drawn> all;
     for (std::size_t i = 0; i < t.results.size(); ++i) {
         const member& m = t.members[i];
-        if (of && !of(m)) continue;
+        const fp::training_end end = t.results[i].training.end;
+        if ((of && !of(m)) || end == fp::training_end::nonfinite) continue;  // of no numbers there is no curve
         const auto same = std::find_if(all.begin(), all.end(), [&](const drawn& d) { return d.label == m.label; });
         if (same == all.end())
             all.push_back({.results = {&t.results[i]}, .label = m.label, .colour = m.colour});
         else
             same->results.push_back(&t.results[i]);
     }
+    for (drawn& d : all)
+        for (const outcome* r : d.results)
+            if (r->training.end == fp::training_end::stopped) {
+                d.label += " (ended at step " + std::to_string(r->training.steps) + ")";
+                break;
+            }
     return all;
 }
 
@@ -77,7 +85,7 @@ fp::figure score_figure(const options& o, const std::vector<drawn>& models, cons
     set_score(f, models.front().results.front()->task, o.test_lengths.back());
     f.upright = longest_in_training(o);
     for (const drawn& m : models) f.curves.push_back(against_length(m, m.label, of_test(score_of)));
-    return f;
+    return with_all_points(std::move(f));
 }
 
 fp::figure iterations_figure(const options& o, const std::vector<drawn>& models) {
@@ -99,6 +107,7 @@ fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& mo
     if (o.machine.cuda) return f;
     f.y.label = "iterations";
     f.dashed = "authors";  // more has no room
+    if (o.schedule.length == 1) f.title = "Iterations of the slowest token; dashed: of all tokens at once";
     const auto ours = std::exchange(f.curves, {});
     auto curve = ours.begin();
     for (const drawn& m : models) {
@@ -109,7 +118,7 @@ fp::figure both_iterations_figure(const options& o, const std::vector<drawn>& mo
             fp::authors loop{.of = 1};
             if (r.kind == architecture::block::fp_rnn) loop.start = loop.decay = 1;  // not damped
             const auto e = r.model->solved_by(loop)->evaluate(r.theta, set.tokens, o.test_sequences, set.data);
-            return e.convergence->median_iterations;
+            return e.convergence->median_iterations + 1;  // the authors count the gradient's evaluation, too
         })));
     }
     return f;
@@ -123,7 +132,7 @@ fp::figure parameters_figure(const trained& t, const std::string& title) {
             m, [](const outcome& r) { return static_cast<double>(r.parameters); },
             [](const outcome& r) { return r.table.back().score; }));
     }
-    return f;
+    return with_all_points(std::move(f));
 }
 
 fp::figure train_time_figure(const trained& t, const std::string& title) {
@@ -197,7 +206,7 @@ fp::figure capped_figure(const trained& t, const std::vector<fp::index>& caps) {
         }
         f.curves.push_back(without_empty_band(std::move(c)));
     }
-    return f;
+    return with_all_points(std::move(f));
 }
 
 std::string score_table(const trained& t) {
@@ -228,7 +237,29 @@ std::string score_table(const trained& t) {
     return head + "\n" + rule + "\n" + rows;
 }
 
+namespace {
+
+/// Every point that a picture shows.
+void write_points(const fp::picture& p, const std::filesystem::path& path) {
+    fp::csv_file csv(path, "figure,curve,x,y,low,high");
+    for (const fp::figure& f : p.figures) {
+        std::string label;
+        for (const fp::curve& c : f.curves) {
+            label = c.label.empty() ? label + ", " + f.dashed : c.label;
+            for (std::size_t i = 0; i < c.x.size(); ++i) {
+                const auto bound = [&](const std::vector<double>& all) {
+                    return all.empty() ? std::nullopt : known(all[i]);
+                };
+                csv.row({f.title, label, known(c.x[i]), known(c.y[i]), bound(c.low), bound(c.high)});
+            }
+        }
+    }
+}
+
+}  // namespace
+
 void draw(const fp::picture& p, const options& o, const std::string& name) {
+    if (o.shown) write_points(p, o.out / (name + ".points.csv"));
     if (const auto chart = fp::draw(p, o.out, name, fp::columns_of(stdout)))
         std::printf("\n%s\n%s is this chart, because gnuplot did not draw one\n", chart->c_str(),
                     (o.out / (name + ".txt")).c_str());

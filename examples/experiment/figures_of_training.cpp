@@ -1,11 +1,14 @@
 #include "curves.hpp"
 
+#include <fprnn/core/number_text.hpp>
 #include <fprnn/io/means.hpp>
 #include <fprnn/io/read_csv.hpp>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <utility>
 
 /// What was written while models were trained: their metrics.csv and validation.csv.
 namespace experiment {
@@ -44,29 +47,35 @@ bool has_points(const fp::figure& f, std::size_t least) {
 /// Behind the title of what is drawn of one seed alone.
 std::string of_first_seed(const options& o) { return o.seeds > 1 ? ", first seed" : ""; }
 
-/// Columns of a member's validation.csv against one of them.
-fp::curve validated(const outcome& r, const drawn& m, const std::string& x, const std::string& y) {
+/// A column of a member's validation.csv against another one, step by step: means over the seeds.
+fp::curve validated(const drawn& m, const std::string& x, const std::string& y) {
+    struct point {
+        double sum = 0, seeds = 0;
+        interval all{};
+    };
+    std::map<double, point> at;
+    for (const outcome* r : m.results)
+        fp::read_csv(r->folder / "validation.csv", {"step", x, y}, [&](const auto& row) {
+            point& p = at[row[0]];
+            p.sum += row[1];
+            ++p.seeds;
+            p.all.add(row[2]);
+        });
     fp::curve c{.label = m.label, .x = {}, .y = {}, .colour = m.colour, .width = 0.7 * m.width};
-    fp::read_csv(r.folder / "validation.csv", {x, y}, [&](const auto& row) {
-        c.x.push_back(row[0]);
-        c.y.push_back(row[1]);
-    });
+    for (const auto& [step, p] : at) p.all.append_to(c, p.sum / p.seeds);
     c.points = c.x.size() <= 20;
-    return c;
+    return without_empty_band(std::move(c));
 }
 
 }  // namespace
 
 std::vector<fp::figure> validation_figures(const trained& t) {
-    fp::figure steps{
-        .title = "At equal steps" + of_first_seed(t.o), .x = {.label = "training step"}, .y = {}, .curves = {}};
-    fp::figure seconds{
-        .title = "At equal time" + of_first_seed(t.o), .x = {.label = "training time (s)"}, .y = {}, .curves = {}};
+    fp::figure steps{.title = "At equal steps", .x = {.label = "training step"}, .y = {}, .curves = {}};
+    fp::figure seconds{.title = "At equal time", .x = {.label = "training time (s)"}, .y = {}, .curves = {}};
     for (const drawn& m : by_member(t)) {
-        const outcome& first = *m.results.front();
-        steps.y.label = seconds.y.label = first.task.score_name;
-        steps.curves.push_back(validated(first, m, "step", "score"));
-        seconds.curves.push_back(validated(first, m, "seconds", "score"));
+        steps.y.label = seconds.y.label = m.results.front()->task.score_name;
+        steps.curves.push_back(validated(m, "step", "score"));
+        seconds.curves.push_back(validated(m, "seconds", "score"));
     }
     // Models differ by hundredths of what the first fifth of the training gains: what lies above its end is cut off.
     double low = HUGE_VAL, high = -HUGE_VAL;
@@ -80,15 +89,15 @@ std::vector<fp::figure> validation_figures(const trained& t) {
 
 fp::figure layers_figure(const trained& t) {
     fp::figure f{.title = "", .x = {.label = "training step"}, .y = {.label = "median iterations"}, .curves = {}};
-    if (t.results.empty()) return f;
+    if (by_member(t).empty()) return f;
     constexpr std::array colours{"#9ecae1", "#6baed6", "#3182bd", "#08306b"};
-    const outcome& r = t.results.front();
-    f.title = title_of(t.o.data) + ": iterations of each block of " + t.members.front().label + of_first_seed(t.o);
+    drawn m = by_member(t).front();
+    f.title = title_of(t.o.data) + ": iterations of each block of " + m.label + " to a residual of " +
+              fp::detail::number_text(t.o.schedule.tolerance);
     for (int i = 0; i < t.members.front().settings.model.size.layers; ++i) {
-        const drawn m{.results = {&r},
-                      .label = "block " + std::to_string(i + 1),
-                      .colour = colours[static_cast<std::size_t>(i) % colours.size()]};
-        f.curves.push_back(validated(r, m, "step", "iterations_" + std::to_string(i)));
+        m.label = "block " + std::to_string(i + 1);
+        m.colour = colours[static_cast<std::size_t>(i) % colours.size()];
+        f.curves.push_back(validated(m, "step", "iterations_" + std::to_string(i)));
     }
     return f;
 }

@@ -100,7 +100,30 @@ void require_same_options(const options& o) {
 
 }  // namespace
 
+namespace {
+
+/// A folder for results, or none yet. What a run writes must not be what the next one is trained on.
+void require_folder(const options& o) {
+    const auto expected = [&](const std::string& what) {
+        throw fp::argument_error("--out: expected " + what + ", got '" + o.out.string() + "'");
+    };
+    std::error_code error;
+    const auto there = fs::status(o.out, error);
+    if (fs::exists(there) && !fs::is_directory(there)) expected("a folder");
+    if (fs::exists(there)) {
+        fs::directory_iterator listed(o.out, error);
+        if (error) expected("a folder that can be read (" + error.message() + ")");
+    }
+    if (o.data.files.empty() || !fs::is_directory(o.data.files, error)) return;
+    const fs::path files = fs::weakly_canonical(o.data.files, error), out = fs::weakly_canonical(o.out, error);
+    if (std::mismatch(files.begin(), files.end(), out.begin(), out.end()).first == files.end())
+        expected("a folder outside of --files " + o.data.files + ", all of which is read");
+}
+
+}  // namespace
+
 void prepare_folders(const options& o) {
+    require_folder(o);
     refuse_other_jobs(o);
     const auto models = models_of(o);
     for (const options& one : models) {

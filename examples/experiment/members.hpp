@@ -79,6 +79,7 @@ public:
     options& add_baseline(const std::string& model, std::string label, std::string colour, int layers) {
         options& m = add(model, std::move(label), std::move(colour));
         m.model.convolution = false;
+        m.model.sees_y = {};
         m.model.size.layers = layers;
         use_model(m, model);
         if (o_.paper_size) use_paper_widths(m);

@@ -64,6 +64,10 @@ refused "--sees-y: expected none or mixer+bc with fp-rnn, got 'lambda'" --model 
 refused "--context: expected at least 128, the longest sequence, got '100'" --model transformer --context 100
 refused "--mixer: expected householder or kronecker with --convolution, got 'dplr'" --convolution --mixer dplr
 refused "--reflections: expected 1, 2 or 4 with --convolution, got '8'" --convolution --reflections 8
+: >"$folder/file"
+refused "--out: expected a folder, got '$folder/file'" --out "$folder/file"
+refused "--out: expected a value, DIR, got ''" --out= --resume
+refused "--group: expected a value, GROUP, got ''" --group= --convolution
 refused "--task: expected one of word-problem, copy, arithmetic, catbabi, text, got 'chess'" --task chess
 refused "--group: expected to stand with --task word-problem, got '--task arithmetic'" --task arithmetic
 refused "--length: expected a whole number from 1 to 1048576, got '0'" --length 0
@@ -255,6 +259,29 @@ said=$("$program" "${tiny[@]}" --task text --files "$folder/nothing" --out "$fol
 [[ $? == 2 && $said == "experiment: --files: text_files: "* ]] || fail "a folder without text: $said"
 said=$("$program" "${tiny[@]}" --task text --files "$folder/words" --length 16 --test-lengths 16,999999 --out "$folder/refused" 2>&1)
 [[ $? == 2 && $said == *"T = 999999"* && ! -e $folder/refused/metrics.csv ]] || fail "tests without data: $said"
+said=$("$program" "${tiny[@]}" --task text --files "$folder/words" --length 999999 --test-lengths 16 --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --length: text_files: "*"T = 999999"* && ! -e $folder/refused ]] || fail "no window is as long: $said"
+said=$("$program" "${tiny[@]}" --task text --files "$folder/words" --length 16 --out "$folder/words/out" 2>&1)
+[[ $? == 2 && $said == "experiment: --out: expected a folder outside of --files $folder/words, all of which is read, got '$folder/words/out'" ]] ||
+    fail "results among what is trained on: $said"
+# A test of some of the questions has those of all tasks.
+mkdir "$folder/babi"
+story() { printf '1 Mary went to the %s.\n2 Where is Mary?\t%s\t1\n' "$1" "$1"; }
+for part in train valid test; do
+    for ((i = 0; i < 200; ++i)); do story kitchen; done >"$folder/babi/qa1_$part.txt"
+    for ((i = 0; i < 200; ++i)); do story garden; done >"$folder/babi/qa2_$part.txt"
+done
+babi=("$program" "${tiny[@]}" --task catbabi --model mamba --files "$folder/babi" --length 20 --test-lengths 20)
+PATH=/none "${babi[@]}" --test-sequences 1000000 --out "$folder/all questions" >"$folder/log" 2>&1 || fail "catbabi: $(<"$folder/log")"
+all=$(sed -n 's/^ *"test_sequences": \([0-9]*\),$/\1/p' "$folder/all questions/summary.json")
+PATH=/none "${babi[@]}" --test-sequences $((all / 2)) --out "$folder/half of them" >"$folder/log" 2>&1 || fail "catbabi: $(<"$folder/log")"
+score() { sed -n '2s/.*,//p' "$1/accuracy.csv"; }
+awk -v all="$(score "$folder/all questions")" -v half="$(score "$folder/half of them")" \
+    'BEGIN { exit !(all - half < 0.02 && half - all < 0.02) }' ||
+    fail "$all rows of questions have a score of $(score "$folder/all questions"), half of them $(score "$folder/half of them")"
+printf '1 Mary went to the kitchen.\n' | tee "$folder/babi/qa1_test.txt" >"$folder/babi/qa2_test.txt"
+said=$("${babi[@]}" --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --files: catbabi: expected a question for tests in "*", got none" ]] || fail "no question: $said"
 said=$("$program" "${tiny[@]}" --task text --files $'by\xff' --out "$folder/refused" 2>&1)
 [[ $? == 2 && $said == "experiment: --files: expected a name in UTF-8, got 'by"* ]] || fail "a name that is not UTF-8: $said"
 said=$("$program" "${tiny[@]}" --task text --out "$folder/refused" 2>&1)
@@ -363,6 +390,26 @@ for name in params params-copying fp-mamba-a5-s5 copying seqlen128 interpolation
     [[ -s $folder/exhibits/$name/$name.txt ]] || fail "--figure $name was not drawn"
 done
 grep -q "dashed: authors" "$folder/exhibits/fp-rnn-number-iters/fp-rnn-number-iters.gp" || fail "no iterations by the authors' loop"
+# What a picture shows stands beside it; a member that sees no y is compared with what never did.
+[[ $(grep -c '^Iterations of the slowest token' "$folder/exhibits/copying/copying.points.csv") -gt 0 ]] || fail "copying.points.csv lacks iterations"
+PATH=/none "$program" "${least[@]}" --figure copying --sees-y none --out "$folder/sees nothing" >"$folder/log" 2>&1 ||
+    fail "--figure copying --sees-y none ended with status $?: $(<"$folder/log")"
+# What takes long goes on where it was ended, and what ends it again leaves the results of before.
+lm=$folder/lm
+two=("$program" "${least[@]}" --figure lm-learning-curve --files "$folder/bytes" --length 16 --seeds 2 --out "$lm")
+"${two[@]}" >"$folder/log" 2>&1 || fail "two seeds of lm-learning-curve: $(<"$folder/log")"
+cut -d, -f5,6 "$lm/lm-learning-curve.points.csv" | grep -q '[0-9],[0-9]' || fail "two seeds of lm-learning-curve have no interval"
+cp "$lm/lm-learning-curve.csv" "$folder/before.csv"
+"${two[@]}" --resume --test-sequences 1000000 --test-lengths 2 >"$folder/log" 2>&1 &
+child=$!
+for ((i = 0; i < 300; ++i)); do
+    grep -q "goes on from" "$folder/log" && break
+    sleep 0.1
+done
+kill -s INT $child
+wait $child || fail "a signal while an exhibit is tested again ended with status $?"
+grep -q "members are done; summary, table and picture stay those of before" "$folder/log" || fail "an exhibit's end: $(<"$folder/log")"
+cmp -s "$lm/lm-learning-curve.csv" "$folder/before.csv" || fail "an exhibit that was tested again in part has lost its results"
 [[ $(wc -l <"$folder/exhibits/fp-mamba-a5-s5/fp-mamba-a5-s5.csv") == 61 ]] || fail "fp-mamba-a5-s5 has not 20 times 3 rows"
 grep -q ',A5,' "$folder/exhibits/fp-mamba-a5-s5/fp-mamba-a5-s5.csv" || fail "fp-mamba-a5-s5.csv does not name the group"
 expect exhibits/complexity/k curriculum 8
@@ -398,7 +445,9 @@ configured "expected only options of --help in $folder/config, got 'config'" '{"
 configured "expected only options of --help in $folder/config, got 'resume'" '{"resume": true}'
 configured "expected a file with an object of JSON, got '$folder/config'" '[1, 2]'
 configured "expected a file with an object of JSON, got '$folder/config'" '{"steps": '
-configured "expected a text, a number, true, false or a list for --steps, got '{\"a\":1}'" '{"steps": {"a": 1}}'
+configured "expected a text, a number, true, false or a list of these for --steps, got 'an object'" '{"steps": {"a": 1}}'
+configured "expected a text, a number, true, false or a list of these for --test-lengths, got 'a list in a list, or an object'" \
+    '{"test_lengths": [4, [8]]}'
 configured "expected max_norm 1.0 in $folder/config, which is no option, got '2.0'" '{"max_norm": 2.0}'
 printf '{"seed": "x"}' >"$folder/config"
 refused "--seed: expected a whole number from 0 to 9223372036854775806, got 'x'" --config "$folder/config"
@@ -524,7 +573,7 @@ for ((i = 0; i < 300; ++i)); do
 done
 kill -s TERM $child
 for ((i = 0; i < 300; ++i)); do
-    [[ -s $out/accuracy.csv ]] && break
+    [[ -s $out/accuracy.csv.part ]] && break
     sleep 0.1
 done
 kill -s TERM $child

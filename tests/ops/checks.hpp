@@ -50,18 +50,24 @@ double dot(const A& a, const B& b) {
     return sum;
 }
 
-/// The largest |a − b| in units of the type's ε times the largest |b|.
+/// The largest |a − b| in units of the type's ε times the largest |scale|, of sums that of their terms' absolute
+/// values.
 template <class T>
-double ulps(const tensor<T>& a, const tensor<T>& b) {
+double ulps(const tensor<T>& a, const tensor<T>& b, const tensor<T>& scale) {
     REQUIRE(a.shape() == b.shape());
+    REQUIRE(b.shape() == scale.shape());
     double difference = 0, largest = 0;
     for (index i = 0; i < a.size(); ++i) {
         difference = std::max(difference, static_cast<double>(std::abs(a[i] - b[i])));
-        largest = std::max(largest, static_cast<double>(std::abs(b[i])));
+        largest = std::max(largest, static_cast<double>(std::abs(scale[i])));
         REQUIRE(std::abs(a[i]) <= std::numeric_limits<double>::max());
     }
     using real = decltype(std::abs(T{}));
     return difference == 0 ? 0 : difference / largest / static_cast<double>(std::numeric_limits<real>::epsilon());
+}
+template <class T>
+double ulps(const tensor<T>& a, const tensor<T>& b) {
+    return ulps(a, b, b);
 }
 
 template <class T>

@@ -48,8 +48,9 @@ public:
 
     /// The table of a run that is taken up again, without what came after row `last`: of a file that is
     /// there, the rows from the top whose first cell counts up to `last`; what follows was written later, or
-    /// half. A new table where there is no file. std::runtime_error when the file cannot be read or written,
-    /// or has another header.
+    /// half. Where a row before `last` is damaged, the table ends before it, and the file as it was is kept as
+    /// path.damaged. A new table where there is no file. std::runtime_error when the file cannot be read or
+    /// written, or has another header.
     static csv_file continued(const std::filesystem::path& path, std::string_view header, index last) {
         if (!std::filesystem::exists(path)) return {path, header};
         // A pipe would be waited for, for ever.
@@ -64,7 +65,9 @@ public:
         for (std::size_t next; (next = text.find('\n', end)) != text.npos; end = next + 1, ++rows) {
             index at = 0;
             const auto [rest, error] = std::from_chars(text.data() + end, text.data() + next, at);
-            if (error != std::errc{} || (*rest != ',' && *rest != '\n') || at <= before || at > last) break;
+            const bool is_damaged = error != std::errc{} || (*rest != ',' && *rest != '\n') || at <= before;
+            if (is_damaged) write_file(path.string() + ".damaged", text);
+            if (is_damaged || at > last) break;
             before = at;
         }
         write_file(path, std::string_view(text).substr(0, end));

@@ -7,9 +7,11 @@
 #include <spawn.h>
 #include <sys/wait.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 namespace fprnn {
@@ -55,7 +57,13 @@ inline std::optional<std::string> draw(const picture& p, const std::filesystem::
     detail::need_folder(folder);
     write_file(folder / (name + ".gp"), gnuplot_script(p, name));
     const std::string program = find_program("gnuplot");
-    if (!program.empty() && detail::run_script(program, folder, name + ".gp")) return std::nullopt;
+    const auto is_drawn = [&](const char* extension) {  // a full disk is not always an error to gnuplot
+        std::error_code error;
+        const auto path = folder / (name + extension);
+        return std::filesystem::is_regular_file(path, error) && std::filesystem::file_size(path, error) > 0 && !error;
+    };
+    if (!program.empty() && detail::run_script(program, folder, name + ".gp") && is_drawn(".png") && is_drawn(".svg"))
+        return std::nullopt;
     write_file(folder / (name + ".txt"), text_chart(p));
     return text_chart(p, columns);
 }
