@@ -117,6 +117,7 @@ void show_interpolation(const trained& t) {
 void fill_in_lmax_lstar(options& o) {
     refuse_beginnings(o);
     fill_in_bounded(o);
+    defaults{o}("--steps", o.training.steps, 24000);  // one reflection learns slowly with one step of the adjoint
     defaults{o}("--reflections", o.model.reflections, 1);
     defaults{o}("--test-lengths", o.test_lengths, lengths_of("2,4,8,12,16,20,24,28,32,36,40,44,48"));
 }
@@ -361,7 +362,7 @@ const exhibit catalogue::iterations_in_training{
     "interpolation-lmax-lstar",
     "fig. interpolation-lmax-lstar",
     "accuracy and iterations against length, of FP-Mamba-H (r = 1) trained with at most 2, 4, 8 and 16",
-    5,
+    20,
     fill_in_lmax_lstar,
     paper_lmax_lstar,
     bounded,
