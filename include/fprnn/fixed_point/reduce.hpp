@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
-#include <cstdint>
 
 /// One-token chunks in R numbers, where an expression allows it: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::engine {
@@ -118,10 +117,9 @@ void chunk_of_a_token<T, Backend>::find_p_and_g() const {
 }
 template <class T, class Backend>
 void chunk_of_a_token<T, Backend>::open_adjoint() const {
-    constexpr T large = T(std::uint64_t{1} << 40);
     back_inner(T(0), a.data);
-    back_inner(large, g.data);
-    f.one_row(body::slope<T>{f.tile * D, T(1) / large, g.data, a.data, g.data});
+    back_inner(body::slope<T>::at, g.data);
+    f.one_row(body::slope<T>{f.tile * D, g.data, a.data, g.data});
 }
 template <class T, class Backend>
 void chunk_of_a_token<T, Backend>::try_inner(T* m, T value) const {

@@ -4,14 +4,17 @@
 #include <fprnn/fixed_point/token_adjoint.hpp>
 #include <fprnn/fixed_point/watch.hpp>
 
+#include <cstdint>
+
 /// Bodies of one-token chunks that are solved in R numbers: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::body {
 
-/// to = (a − b) · inverse, of one row.
+/// to = (a − b) / at, of one row: the slope of an affine function that is a at `at` and b at zero. Beside a
+/// large b the slope keeps its digits.
 template <class T>
 struct slope {
+    static constexpr T at = T(std::uint64_t{1} << 40);
     index channels;
-    T inverse;
     const T *a, *b;
     T* to;
 
@@ -19,7 +22,7 @@ struct slope {
     FPRNN_BOTH void row(index, index) const {
         Team::each(channels, [&](auto lane) {
             using W = decltype(lane.load(a));
-            lane.store(to, (lane.load(a) - lane.load(b)) * W(inverse));
+            lane.store(to, (lane.load(a) - lane.load(b)) * W(T(1) / at));
         });
     }
 };

@@ -188,6 +188,13 @@ void add_bits(table& all, const std::string& type) {
     all["or" + type] = is([](T a, T b) { return T(a | b); });
     all["xor" + type] = is([](T a, T b) { return T(a ^ b); });
     all["not" + type] = is([](T a) { return T(~a); });
+    all["bfi" + type] = is([](T a, T b, u32 from, u32 count) {  // the lowest `count` bits of a in b's place
+        constexpr u32 bits = sizeof(T) * 8;
+        from &= 0xff, count &= 0xff;
+        if (from >= bits || count == 0) return b;
+        const T ones = count >= bits ? T(~T(0)) : T((T(1) << count) - 1), mask = T(ones << from);
+        return T((b & T(~mask)) | (T(a << from) & mask));
+    });
     all["shl" + type] = is([](T a, u32 by) { return by < sizeof(T) * 8 ? T(a << by) : T(0); });
 }
 template <class T, class Wide>

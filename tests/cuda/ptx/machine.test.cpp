@@ -135,6 +135,13 @@ TEST_CASE("ptx: instructions compute what PTX says") {
     CHECK(r("shr.s32 %r3, -8, 1") == std::uint32_t(-4));
     CHECK(r("shr.s32 %r3, -8, 40") == std::uint32_t(-1));
     CHECK(r("shr.u32 %r3, 8, 40") == 0);
+    CHECK(r("bfi.b32 %r3, 11, -1, 4, 8") == 0xfffff0bfu);
+    CHECK(r("bfi.b32 %r3, 11, 4, 30, 8") == 0xc0000004u);  // what does not fit is left out
+    CHECK(r("bfi.b32 %r3, 11, 7, 32, 8") == 7);
+    CHECK(r("bfi.b32 %r3, 11, 7, 0, 0") == 7);
+    CHECK(r("bfi.b32 %r3, 11, 7, 0, 32") == 11);
+    CHECK(of("mov.b64 %rd3, {3, 2}; bfi.b64 %rd3, %rd3, 1, 1, 63; st.global.u64 [%rd1], %rd3;") ==
+          std::vector<std::uint32_t>{7, 4});
     CHECK(r("div.s32 %r3, -7, 2") == std::uint32_t(-3));
     CHECK(r("rem.s32 %r3, -7, 2") == std::uint32_t(-1));
     CHECK(r("div.s32 %r3, -2147483648, -1") == 0x80000000u);
