@@ -20,6 +20,7 @@
 #include <fprnn/io/standard_streams.hpp>
 #include <fprnn/train/interrupt.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -75,7 +76,8 @@ bool is_complete(const options& o) {
     const auto path = o.out / "summary.json";
     if (!std::filesystem::exists(path, none)) return false;
     const auto j = json::parse(fp::read_file(path, 1 << 24), nullptr, false);
-    return j.is_object() && j.value("complete", false);
+    // An earlier version said no more than that nothing had interrupted it.
+    return j.is_object() && j.value("complete", !j.value("interrupted", true));
 }
 
 /// A member that fails leaves the others to be trained. What ends before all are done leaves the summary, the
@@ -107,12 +109,12 @@ bool show(const options& o) {
     }
     summary["seconds_total"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     summary["interrupted"] = fp::interrupt::requested();
-    const bool complete = all.results.size() == members.size();
+    const bool complete = all.results.size() == members.size() &&
+                          std::none_of(all.results.begin(), all.results.end(),
+                                       [](const outcome& r) { return r.training.end == fp::training_end::stopped; });
     summary["complete"] = complete;
     if (!complete && is_complete(o)) {
-        std::fprintf(stderr,
-                     "experiment: %zu of %zu members are done; summary, table and picture stay those of before\n",
-                     all.results.size(), members.size());
+        std::fputs("experiment: not all members are done; summary, table and picture stay those of before\n", stderr);
         return finite(all.results) && good;
     }
     write_json(o.out / "summary.json", summary);

@@ -79,8 +79,7 @@ void show_complexity(const trained& t) {
         "| model | parameters | forward, 1 iteration | each further one | training step, 1 iteration | each further "
         "one |\n"
         "|---|---:|---:|---:|---:|---:|\n";
-    fp::csv_file csv(t.o.out / (std::string(t.o.shown->name) + ".points.csv"),
-                     "model,parameters,forward_ns,further_forward_ns,training_ns,further_training_ns");
+    std::vector<std::vector<fp::csv_file::cell>> rows;
     double forward_of_first = 0, training_of_first = 0;
     for (std::size_t i = 0; i < t.results.size(); ++i) {
         const outcome& r = t.results[i];
@@ -102,13 +101,16 @@ void show_complexity(const trained& t) {
         const auto each = [&](double all, double first) {
             return iterates ? std::optional((all - first) / (most - 1)) : std::nullopt;
         };
-        csv.row({t.members[i].label, r.parameters, one.forward, each(many.forward, one.forward), one.training,
-                 each(many.training, one.training)});
+        rows.push_back({t.members[i].label, r.parameters, one.forward, each(many.forward, one.forward), one.training,
+                        each(many.training, one.training)});
         table += "| " + t.members[i].label + " | " + std::to_string(r.parameters) + " |" +
                  cell(one.forward, forward_of_first) + further(many.forward, one.forward, forward_of_first) +
                  cell(one.training, training_of_first) + further(many.training, one.training, training_of_first) + "\n";
     }
     if (fp::interrupt::requested()) return;
+    fp::csv_file csv(t.o.out / (std::string(t.o.shown->name) + ".points.csv"),
+                     "model,parameters,forward_ns,further_forward_ns,training_ns,further_training_ns");
+    for (const auto& row : rows) csv.row(row);
     const auto path = t.o.out / (std::string(t.o.shown->name) + ".md");
     fp::write_file(path, table);
     std::printf("\nOf a token, and in parts of the first row's:\n%s\n%s\n", table.c_str(), path.c_str());

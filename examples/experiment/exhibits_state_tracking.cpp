@@ -54,7 +54,7 @@ void show_comparison(const trained& t) {
     auto models = by_member(t);
     std::reverse(models.begin(), models.end());  // what is drawn later lies above
     // Where a model is as good as the LSTM, which is what can be reached, both are seen.
-    for (drawn& m : models) m.width = m.label == "LSTM" ? 8 : m.width;
+    for (drawn& m : models) m.width = m.label.starts_with("LSTM") ? 8 : m.width;
     draw(accuracy_picture(t.o, models), t.o, "accuracy");
     draw(training_picture(t.o, models), t.o, "training");
 }
@@ -69,7 +69,8 @@ void test_beginnings(options& o, const char* range) {
 void use_beginnings(std::vector<member>& all) {
     for (member& one : all) {
         if (one.settings.tests_prefixes && !one.settings.beginnings_are_sequences())
-            refuse("--test-prefixes", "to stand without --paper-size, whose iterations depend on the length", "true");
+            refuse("--test-prefixes", "--schedule sequential, or --tolerance of at most 1e-4",
+                   "--tolerance " + fp::detail::number_text(one.settings.schedule.tolerance));
         one.settings.tests_prefixes = one.settings.beginnings_are_sequences();
     }
 }

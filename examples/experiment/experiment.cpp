@@ -102,7 +102,6 @@ public:
         if (model.has_fixed_point())
             for (int i = 0; i < o.model.size.layers; ++i) header += ",iterations_" + std::to_string(i);
         file_ = steps == 0 ? fp::csv_file(path, header) : fp::csv_file::continued(path, header, steps);
-        say_missing_rows(path, *file_, steps / o.validate_every);
     }
 
     void sync() {

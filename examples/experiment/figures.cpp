@@ -56,7 +56,8 @@ std::vector<drawn> by_member(const trained& t, const std::function<bool(const me
     for (drawn& d : all)
         for (const outcome* r : d.results)
             if (r->training.end == fp::training_end::stopped) {
-                d.label += " (ended at step " + std::to_string(r->training.steps) + ")";
+                d.label += (d.results.size() > 1 ? " (a seed ended at step " : " (ended at step ") +
+                           std::to_string(r->training.steps) + ")";
                 break;
             }
     return all;
@@ -259,6 +260,7 @@ void write_points(const fp::picture& p, const std::filesystem::path& path) {
 }  // namespace
 
 void draw(const fp::picture& p, const options& o, const std::string& name) {
+    if (p.figures.empty()) return;  // of models that all ended with numbers that are not finite
     if (o.shown) write_points(p, o.out / (name + ".points.csv"));
     if (const auto chart = fp::draw(p, o.out, name, fp::columns_of(stdout)))
         std::printf("\n%s\n%s is this chart, because gnuplot did not draw one\n", chart->c_str(),

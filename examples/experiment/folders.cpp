@@ -115,7 +115,8 @@ void require_folder(const options& o) {
         if (error) expected("a folder that can be read (" + error.message() + ")");
     }
     if (o.data.files.empty() || !fs::is_directory(o.data.files, error)) return;
-    const fs::path files = fs::weakly_canonical(o.data.files, error), out = fs::weakly_canonical(o.out, error);
+    const fs::path files = fs::weakly_canonical(fs::absolute(o.data.files), error),
+                   out = fs::weakly_canonical(fs::absolute(o.out), error);
     if (std::mismatch(files.begin(), files.end(), out.begin(), out.end()).first == files.end())
         expected("a folder outside of --files " + o.data.files + ", all of which is read");
 }

@@ -54,8 +54,12 @@ TEST_CASE("csv: a table that is continued has every row once, whatever came afte
     // What a killed process or a power failure leaves: half a row, zeros, a row again.
     CHECK(continued("step,x\n1,1\n2", 2) == "step,x\n1,1\n2,0.5\n");
     CHECK(continued("step,x\n1,1\n2,4", 2) == "step,x\n1,1\n2,0.5\n");
+    const auto damaged = folder.path / "t.csv.damaged";
+    CHECK_FALSE(std::filesystem::exists(damaged));
     CHECK(continued(std::string("step,x\n1,1\n\0\0\0\n", 15), 9) == "step,x\n1,1\n2,0.5\n");
-    CHECK(continued("step,x\n1,1\n1,1\n2,4\n", 2) == "step,x\n1,1\n2,0.5\n");
+    const std::string repeated = "step,x\n1,1\n1,1\n2,4\n";
+    CHECK(continued(repeated, 2) == "step,x\n1,1\n2,0.5\n");
+    CHECK(content(damaged) == repeated);
 
     fprnn::write_file(path, "step\n1\n2\n3\n");
     CHECK(csv_file::continued(path, "step", 2).rows() == 2);

@@ -150,7 +150,7 @@ private:
         return how_.stop.share_of_a_batch().best_ever ? w.best() : w.residual();
     }
     bool has_converged(const watch<T>& w) const {
-        return residual_of(w) < how_.stop.share_of_a_batch().tolerance || w.residual() < how_.stop.tolerance();
+        return residual_of(w) < how_.stop.share_of_a_batch().tolerance || residual_of(w) < how_.stop.tolerance();
     }
     bool ends(int ell) {
         if (ell >= how_.stop.ell_max()) return true;

@@ -66,7 +66,7 @@ public:
             index at = 0;
             const auto [rest, error] = std::from_chars(text.data() + end, text.data() + next, at);
             const bool is_damaged = error != std::errc{} || (*rest != ',' && *rest != '\n') || at <= before;
-            if (is_damaged) write_file(path.string() + ".damaged", text);
+            if (is_damaged && before < last) write_file(path.string() + ".damaged", text);
             if (is_damaged || at > last) break;
             before = at;
         }
