@@ -92,8 +92,8 @@ fp::figure layers_figure(const trained& t) {
     if (by_member(t).empty()) return f;
     constexpr std::array colours{"#9ecae1", "#6baed6", "#3182bd", "#08306b"};
     drawn m = by_member(t).front();
-    f.title = title_of(t.o.data) + ": iterations of each block of " + m.label + " to a residual of " +
-              fp::detail::number_text(t.o.schedule.tolerance);
+    f.title = title_of(t.o.data) + ": iterations of each block of " + m.label;
+    f.y.label = "median iterations to " + fp::detail::number_text(t.o.schedule.tolerance);
     for (int i = 0; i < t.members.front().settings.model.size.layers; ++i) {
         m.label = "block " + std::to_string(i + 1);
         m.colour = colours[static_cast<std::size_t>(i) % colours.size()];
