@@ -119,6 +119,21 @@ TEST_CASE("figure: a linear axis has at most six round ticks") {
     }
 }
 
+TEST_CASE("figure: between limits ticks are round, too") {
+    struct axis {
+        double low, high;
+        std::string ticks;
+    };
+    for (const axis& a : {axis{0, 1, "0,0.2,1"}, {-0.1, 1, "0,0.2,1"}, {1.5, 4, "1.5,0.5,4"}, {1, 4, "1,0.6,4"}}) {
+        CAPTURE(a.low);
+        const fprnn::figure f{.title = "",
+                              .x = {.label = ""},
+                              .y = {.label = "", .limits = {{a.low, a.high}}},
+                              .curves = {{.label = "a", .x = {0, 1}, .y = {1, 1}}}};
+        CHECK(fprnn::gnuplot_script(f, "name").find("set ytics " + a.ticks + " format '%.1f'\n") != std::string::npos);
+    }
+}
+
 TEST_CASE("figure: of many octaves every second or third has its tick") {
     fprnn::figure f = example();
     f.curves.front().x = {1, 4, 1 << 20};

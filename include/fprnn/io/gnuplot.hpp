@@ -226,8 +226,11 @@ private:
         const double length = e.high > e.low ? e.high - e.low : 1;
         s_ << "set " << name << "range [" << e.low - below * length << ":" << e.high + above * length << "]\n";
         if (a.limits) {
-            const double step = length / 5;
-            s_ << "set " << name << "tics " << e.low << "," << step << "," << e.high
+            const double fifth = length / 5;
+            const bool is_round = std::abs(10 * fifth - std::round(10 * fifth)) < 1e-9;
+            const double step = is_round ? fifth : round_step(0.9 * length),
+                         first = is_round ? e.low : std::ceil(e.low / step - 1e-9) * step + 0.0;
+            s_ << "set " << name << "tics " << first << "," << step << "," << e.high
                << (step == std::round(step) ? " format '%.0f'\n" : " format '%.1f'\n");
         } else if (*name == 'x') {  // numbers of ticks that stand side by side must not touch
             s_ << "set xtics " << round_step(length) << "\n";
