@@ -363,7 +363,7 @@ const exhibit catalogue::iterations_in_training{
     "interpolation-lmax-lstar",
     "fig. interpolation-lmax-lstar",
     "accuracy and iterations against length, of FP-Mamba-H (r = 1) trained with at most 2, 4, 8 and 16",
-    20,
+    13,
     fill_in_lmax_lstar,
     paper_lmax_lstar,
     bounded,
