@@ -72,7 +72,7 @@ void print_exhibits(std::ostream& printed) {
     }
 }
 
-/// Refuses an option that stands at the end or before another one and has no value. CLI11 takes whatever
+/// Refuses an option that stands at the end or before another one and has no value, and an empty one, --out=. CLI11 takes whatever
 /// comes next for the value, and then what follows that for an argument too many. What begins with "--" and
 /// is meant is written --out=--folder.
 void require_values(const CLI::App& app, const std::vector<std::string>& arguments) {

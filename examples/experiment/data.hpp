@@ -25,7 +25,8 @@ fp::task make_task(const data_options& o, fp::seed seed);
 
 struct options;
 
-/// Refuses what make_task would, and windows of a text that is shorter, as far as it can be said without making data. Errors: as of make_task.
+/// Refuses what make_task would, as far as it can be said without making data, and windows that a text has
+/// not got. Errors: as of make_task.
 void require_task(const options& o);
 
 /// What tells the bytes of a file, or of all files of a folder, from others; empty where they cannot be read.

@@ -10,6 +10,8 @@
 #include <charconv>
 #include <chrono>
 #include <cstdio>
+#include <optional>
+#include <vector>
 
 /// The paper's table of complexities, measured.
 namespace experiment {
@@ -95,17 +97,17 @@ void show_complexity(const trained& t) {
         const auto cell = [&](double nanoseconds, double of) {
             return " " + fixed(nanoseconds, 0) + " ns (" + fixed(nanoseconds / of, 2) + ") |";
         };
-        const auto further = [&](double all, double first, double of) {
-            return iterates ? cell((all - first) / (most - 1), of) : std::string(" none |");
-        };
         const auto each = [&](double all, double first) {
             return iterates ? std::optional((all - first) / (most - 1)) : std::nullopt;
         };
-        rows.push_back({t.members[i].label, r.parameters, one.forward, each(many.forward, one.forward), one.training,
-                        each(many.training, one.training)});
+        const auto forward = each(many.forward, one.forward), training = each(many.training, one.training);
+        const auto further = [&](const std::optional<double>& nanoseconds, double of) {
+            return nanoseconds ? cell(*nanoseconds, of) : std::string(" none |");
+        };
+        rows.push_back({t.members[i].label, r.parameters, one.forward, forward, one.training, training});
         table += "| " + t.members[i].label + " | " + std::to_string(r.parameters) + " |" +
-                 cell(one.forward, forward_of_first) + further(many.forward, one.forward, forward_of_first) +
-                 cell(one.training, training_of_first) + further(many.training, one.training, training_of_first) + "\n";
+                 cell(one.forward, forward_of_first) + further(forward, forward_of_first) +
+                 cell(one.training, training_of_first) + further(training, training_of_first) + "\n";
     }
     if (fp::interrupt::requested()) return;
     fp::csv_file csv(t.o.out / (std::string(t.o.shown->name) + ".points.csv"),

@@ -80,13 +80,6 @@ fp::task::test_set test_set(const options& o, const fp::task& task, fp::index le
     return set;
 }
 
-/// Says where a table has lost rows, which are not trained again.
-void say_missing_rows(const std::filesystem::path& path, const fp::csv_file& file, fp::index expected) {
-    if (file.rows() < expected)
-        std::fprintf(stderr, "experiment: %s has only %lld of the %lld rows before the checkpoint\n", path.c_str(),
-                     static_cast<long long>(file.rows()), static_cast<long long>(expected));
-}
-
 /// The score of data that were not trained on, and the iterations of each block, while the model is trained.
 class validation {
 public:
@@ -141,7 +134,9 @@ fp::csv_file open_metrics(const options& o, fp::index steps) {
     const std::string& header = has_adjoint_columns(o, steps) ? all_columns : step_columns;
     if (steps == 0) return {path, header};
     fp::csv_file metrics = fp::csv_file::continued(path, header, steps);
-    say_missing_rows(path, metrics, steps);
+    if (metrics.rows() != steps)
+        std::fprintf(stderr, "experiment: %s has only %lld of the %lld steps before the checkpoint\n", path.c_str(),
+                     static_cast<long long>(metrics.rows()), static_cast<long long>(steps));
     return metrics;
 }
 

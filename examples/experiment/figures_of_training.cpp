@@ -89,9 +89,10 @@ std::vector<fp::figure> validation_figures(const trained& t) {
 
 fp::figure layers_figure(const trained& t) {
     fp::figure f{.title = "", .x = {.label = "training step"}, .y = {.label = "median iterations"}, .curves = {}};
-    if (by_member(t).empty()) return f;
+    const auto models = by_member(t);
+    if (models.empty()) return f;
     constexpr std::array colours{"#9ecae1", "#6baed6", "#3182bd", "#08306b"};
-    drawn m = by_member(t).front();
+    drawn m = models.front();
     f.title = title_of(t.o.data) + ": iterations of each block of " + m.label;
     f.y.label = "median iterations to " + fp::detail::number_text(t.o.schedule.tolerance);
     for (int i = 0; i < t.members.front().settings.model.size.layers; ++i) {

@@ -98,10 +98,6 @@ void require_same_options(const options& o) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 /// A folder for results, or none yet. What a run writes must not be what the next one is trained on.
 void require_folder(const options& o) {
     const auto expected = [&](const std::string& what) {
