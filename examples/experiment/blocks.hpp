@@ -16,10 +16,13 @@ public:
     using real = network::real;
     using array = typename Backend::template array<real>;
     using solutions = std::vector<fp::solution<real, array>>;
+    using carry = fp::models::model_carry<real>;
 
     virtual ~blocks() = default;
     virtual network::parameters init(fp::seed s) const = 0;
     virtual fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, solutions* how) const = 0;
+    /// From a carry on, on the host.
+    virtual fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, carry& c, solutions* how) const = 0;
     virtual array evaluate(const network::parameters& theta, network::tokens x, solutions* how,
                            Backend backend) const = 0;
     virtual std::shared_ptr<const blocks> with(fp::chunked schedule) const = 0;
@@ -33,12 +36,19 @@ public:
     using typename blocks<Backend>::real;
     using typename blocks<Backend>::array;
     using typename blocks<Backend>::solutions;
+    using typename blocks<Backend>::carry;
 
     explicit blocks_of(fp::models::sequence_model<Block> model) : model_(std::move(model)) {}
 
     network::parameters init(fp::seed s) const override { return model_.template init<real>(s); }
     fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, solutions* how) const override {
         return model_(t, x, how);
+    }
+    fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, carry& c, solutions* how) const override {
+        if constexpr (fp::host_memory_backend<Backend, real>)
+            return model_(t, x, c, how);
+        else
+            throw fp::argument_error("a device does not go on from a carry in training");
     }
     array evaluate(const network::parameters& theta, network::tokens x, solutions* how,
                    Backend backend) const override {
@@ -100,13 +110,22 @@ public:
 
     fp::variable operator()(fp::tape<network::real, Backend>& t, network::tokens x,
                             typename blocks<Backend>::solutions* how) const {
-        fp::chunked schedule = drawn_.schedule;
-        schedule.ell_max = drawn_.ell_max.at(batch_++).most;
-        now_ = blocks_->with(schedule);  // the tape refers to it until the next batch
+        draw();
         return (*now_)(t, x, how);
+    }
+    fp::variable operator()(fp::tape<network::real, Backend>& t, network::tokens x, typename blocks<Backend>::carry& c,
+                            typename blocks<Backend>::solutions* how) const {
+        draw();
+        return (*now_)(t, x, c, how);
     }
 
 private:
+    void draw() const {
+        fp::chunked schedule = drawn_.schedule;
+        schedule.ell_max = drawn_.ell_max.at(batch_++).most;
+        now_ = blocks_->with(schedule);  // the tape refers to it until the next batch
+    }
+
     blocks_on<Backend> blocks_;
     network::drawn_schedule drawn_;
     mutable std::uint64_t batch_;

@@ -121,8 +121,24 @@ void check_rows(const options& o, fp::index needed) {
                std::to_string(o.training.length));
 }
 
+void check_windows(const options& o) {
+    using kind = data_options::kind;
+    if (o.windows > 1) {
+        if (o.data.task != kind::word_problem && o.data.task != kind::text)
+            refuse("--windows", "to stand with --task word-problem or text", "--task " + o.task_name);
+        if (o.machine.cuda) refuse("--windows", "1 with --device cuda", std::to_string(o.windows));
+        if (o.windows > most_tokens / o.training.length)
+            refuse("--windows",
+                   "at most " + std::to_string(most_tokens) + " tokens a sequence, that is --windows times --length",
+                   std::to_string(o.windows) + " times " + std::to_string(o.training.length));
+    } else if (o.given.contains("--windows-from")) {
+        refuse("--windows-from", "to stand with --windows of at least 2", std::to_string(o.windows));
+    }
+}
+
 void check_task(const options& o) {
     using kind = data_options::kind;
+    check_windows(o);
     if (o.tests_prefixes) {
         if (o.data.task != kind::word_problem)
             refuse("--test-prefixes", "to stand with --task word-problem", "--task " + o.task_name);
@@ -150,7 +166,7 @@ void check_task(const options& o) {
                std::to_string(o.training.first_length));
     require_task(o);
     if (o.model.kind == block::transformer) {
-        const fp::index most = std::max(o.training.length, tokens_of_test(o.data, o.test_lengths.back()));
+        const fp::index most = std::max(o.windows * o.training.length, tokens_of_test(o.data, o.test_lengths.back()));
         if (most > o.model.size.context)
             refuse("--context", "at least " + std::to_string(most) + ", the longest sequence",
                    std::to_string(o.model.size.context));

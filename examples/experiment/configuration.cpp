@@ -77,6 +77,10 @@ json to_json(const options& o) {
     }
     j["length"] = t.length;
     j["curriculum"] = t.first_length;
+    if (t.state_passing) {
+        j["windows"] = t.state_passing->windows;
+        j["windows_from"] = t.state_passing->from;
+    }
     j["batch"] = t.batch;
     j["steps"] = t.steps;
     j["time_limit"] = std::isfinite(t.time_limit) ? json(t.time_limit) : nullptr;

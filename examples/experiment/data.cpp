@@ -90,9 +90,10 @@ void require_task(const options& o) {
     if (made && o.data.task != data_options::kind::text) return;
     const fp::task task = make_task(o.data, {});
     if (o.data.task != data_options::kind::text) return;
-    const fp::index T = o.training.length;
+    const fp::index T = o.windows * o.training.length;
     fp::tensor<std::int32_t> tokens({1, T}), targets({1, T});
-    of_option("--length", [&] { return task.train(tokens.view(), targets.view(), 0), true; });
+    of_option(o.windows > 1 ? "--windows" : "--length",
+              [&] { return task.train(tokens.view(), targets.view(), 0), true; });
     for (const fp::index length : o.test_lengths) of_option("--test-lengths", [&] { return task.test(length); });
 }
 

@@ -44,6 +44,10 @@ void fill_in(options& o) {
         o.training.first_length = o.data.task == data_options::kind::word_problem
                                       ? std::min(o.training.first_length, o.training.length)
                                       : o.training.length;
+    if (o.windows > 1)
+        o.training.state_passing = {.windows = o.windows,
+                                    .from = o.windows_from,
+                                    .ends_when_wrong = o.data.task == data_options::kind::word_problem};
     // What takes up to an hour goes on where it was ended.
     if (o.shown && o.shown->of != exhibit::kind::comparison && silent("--checkpoint-every"))
         o.checkpoint_every = std::max<fp::index>(1, o.training.steps / 10);

@@ -30,6 +30,8 @@ struct options {
     std::uint64_t seed = 0;
 
     fp::training_options training{.first_length = 2, .steps = 12000, .optimiser = {.weight_decay = 0.1}};
+    fp::index windows = 1;      ///< that a sequence is trained in, each from the carry of the one before
+    double windows_from = 0.5;  ///< share of the training from which on
     fp::chunked schedule{.length = 1, .tolerance = 1e-4, .ell_max = 100};
     bool draws_ell_max = false;  ///< whether a batch's ell_max is drawn in training, from Γ(4, 1)
     bool one_step = false;

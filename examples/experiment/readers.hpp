@@ -55,6 +55,12 @@ inline double not_negative(const std::string& option, const std::string& text) {
     return *value;
 }
 
+inline double share(const std::string& option, const std::string& text) {
+    const auto value = number<double>(text);
+    if (!value || !(*value >= 0 && *value <= 1)) refuse(option, "a number from 0 to 1", text);
+    return *value;
+}
+
 /// "16,32,50-60": lengths and ranges of them, sorted.
 inline std::vector<fp::index> lengths(const std::string& option, const std::string& text) {
     constexpr std::size_t most = 10000;

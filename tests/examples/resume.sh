@@ -172,7 +172,8 @@ rm -rf "$whole" "$run"
 RANDOM=$seed
 echo "seed $seed"
 now() { echo $(($(date +%s%N) / 1000000)); }
-kinds=("--model fp-mamba --group S3" "--model mamba --group Z3" "--model fp-rnn --group Z3 --curriculum 6")
+kinds=("--model fp-mamba --group S3" "--model mamba --group Z3" "--model fp-rnn --group Z3 --curriculum 6"
+       "--model lstm --group Z2 --windows 5 --windows-from 0.2")
 count=0 runs=0 started=$(now)
 for ((kind = 0; count < kills; kind = (kind + 1) % ${#kinds[@]})); do
     read -ra model <<<"${kinds[kind]}"

@@ -17,6 +17,7 @@ using fprnn::index;
 using fprnn::load_latest_checkpoint;
 using fprnn::parameter_tree;
 using fprnn::save_checkpoint;
+using fprnn::tensor;
 using fprnn::training_state;
 using fprnn::testing::scratch_folder;
 using json = nlohmann::ordered_json;
@@ -51,6 +52,15 @@ training_state<T> example(index steps) {
 }
 
 template <class T>
+bool equal(const fprnn::ongoing_sequences<T>& a, const fprnn::ongoing_sequences<T>& b) {
+    return a.sequence == b.sequence && a.window == b.window &&
+           std::equal(a.carry.blocks.begin(), a.carry.blocks.end(), b.carry.blocks.begin(), b.carry.blocks.end(),
+                      [](const tensor<T>& x, const tensor<T>& y) {
+                          return x.shape() == y.shape() &&
+                                 std::memcmp(x.data(), y.data(), static_cast<std::size_t>(x.size()) * sizeof(T)) == 0;
+                      });
+}
+template <class T>
 bool equal(const training_state<T>& a, const training_state<T>& b) {
     const auto same_bits = [](const parameter_tree<T>& x, const parameter_tree<T>& y) {
         return x.size() == y.size() &&
@@ -61,7 +71,7 @@ bool equal(const training_state<T>& a, const training_state<T>& b) {
            same_bits(a.optimiser.second_moment(), b.optimiser.second_moment()) &&
            a.optimiser.steps() == b.optimiser.steps() && a.steps == b.steps && a.sequences == b.sequences &&
            a.last_good_steps == b.last_good_steps && a.length == b.length && a.learnt == b.learnt &&
-           a.seconds == b.seconds;
+           a.seconds == b.seconds && equal(a.ongoing, b.ongoing);
 }
 
 /// Why the bytes are refused, with a state that then stays as it was; nothing when they are taken.
@@ -116,6 +126,56 @@ TEST_CASE_TEMPLATE("checkpoint: what is saved is loaded to the bit", T, float, d
     CHECK(search.refused.empty());
     CHECK(equal(other, state));
     CHECK(encode_checkpoint(other, configuration) == encode_checkpoint(state, configuration));
+}
+
+template <class T>
+training_state<T> going_on(index steps) {
+    auto state = example<T>(steps);
+    state.ongoing.sequence = {std::numeric_limits<index>::max(), 3};
+    state.ongoing.window = {0, 7};
+    state.ongoing.carry.blocks = {tensor<T>({2, 3}, {1, -T(0), 3, 4, std::numeric_limits<T>::denorm_min(), 6}),
+                                  tensor<T>({2, 0}), tensor<T>({2, 1}, {7, 8})};
+    return state;
+}
+
+TEST_CASE_TEMPLATE("checkpoint: sequences that go on are saved with their windows and carries", T, float, double) {
+    const auto state = going_on<T>(4);
+    const std::string bytes = encode_checkpoint(state, configuration);
+    auto other = example<T>(0);
+    decode_checkpoint(bytes, "file", other, configuration);
+    CHECK(equal(other, state));
+    CHECK(encode_checkpoint(other, configuration) == bytes);
+    decode_checkpoint(encode_checkpoint(example<T>(5), configuration), "file", other, configuration);
+    CHECK(other.ongoing.window.empty());
+    CHECK(other.ongoing.carry.blocks.empty());
+}
+
+TEST_CASE("checkpoint: sequences that go on and do not fit together are refused by their array") {
+    const std::vector<index> five{5}, minus{0, -1};
+    const std::vector<float> numbers{1, std::numeric_limits<float>::infinity()};
+    const auto of = [](const std::vector<index>& x) {
+        return std::string_view(reinterpret_cast<const char*>(x.data()), x.size() * sizeof(index));
+    };
+    const auto with = [&](std::vector<fprnn::named_array> extra) {
+        return refusal(changed([&](auto& arrays, auto&) { arrays.insert(arrays.end(), extra.begin(), extra.end()); }));
+    };
+    const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), 8);
+    const fprnn::named_array sequence{"ongoing.sequence", "I64", {1}, of(five)};
+    const fprnn::named_array window{"ongoing.window", "I64", {1}, of(five)};
+    CHECK(with({sequence}) == "file: array 'ongoing.window': expected I64 of one extent, got nothing");
+    CHECK(with({window}) == "file: expected no array 'ongoing.window'");
+    CHECK(with({{"ongoing.sequence", "F32", {2}, bytes}, window}) ==
+          "file: array 'ongoing.sequence': expected I64 of one extent, got F32 [2]");
+    CHECK(with({sequence, {"ongoing.window", "I64", {2}, of(minus)}}) ==
+          "file: array 'ongoing.window': expected as many numbers as of ongoing.sequence, got I64 [2]");
+    CHECK(with({{"ongoing.sequence", "I64", {2}, of(minus)}, window}) ==
+          "file: array 'ongoing.sequence': expected numbers from 0 on, got -1 at position 1");
+    CHECK(with({sequence, window, {"ongoing.carry.0", "F32", {2, 1}, bytes}}) ==
+          "file: array 'ongoing.carry.0': expected F32 [1,numbers], got F32 [2,1]");
+    CHECK(with({sequence, window, {"ongoing.carry.0", "F32", {1, 2}, bytes}}) ==
+          "file: array 'ongoing.carry.0': expected finite numbers, got inf at position 1");
+    CHECK(with({sequence, window, {"ongoing.carry.1", "F32", {1, 2}, bytes}}) ==
+          "file: expected no array 'ongoing.carry.1'");
 }
 
 TEST_CASE("checkpoint: the optimiser keeps the options that it was made with, and which parameters decay") {

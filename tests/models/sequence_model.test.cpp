@@ -6,6 +6,8 @@
 #include <fprnn/models/lstm.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/models/swiglu.hpp>
+#include <fprnn/models/transformer.hpp>
+#include <fprnn/models/xlstm.hpp>
 #include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/trainer.hpp>
 
@@ -232,6 +234,105 @@ TEST_CASE("sequence_model: calls that hand on their carry give the bits of one c
         check_pieces(fprnn::models::fp_rnn<2>(), 3, {3, 6, 2});
         check_pieces(fprnn::models::fp_mamba<2>(), 2, {2, 4, 1});
     }
+}
+
+/// A tape's windows: values and carries are those of evaluate, from a carry of zeros those from none, and a
+/// gradient is that of the window alone, whose carry is given.
+template <class Block>
+void check_window(Block block, const model_dims& size) {
+    const sequence_model model(block, size, tight, implicit{.tolerance = 1e-13, .ell_max = 1000});
+    auto theta = model.template init<double>(fprnn::seed{6});
+    fprnn::testing::shake(theta, 0.1);
+    const index V = size.vocabulary;
+    const auto before = numbers(2, 3, static_cast<std::uint64_t>(V), 1);
+    const auto tokens = numbers(2, 2, static_cast<std::uint64_t>(V), 2);
+    const auto targets = numbers(2, 2, static_cast<std::uint64_t>(size.classes), 3);
+    using carry_of = fprnn::models::model_carry<double>;
+    const auto same_carry = [](const carry_of& a, const carry_of& b) {
+        bool same = a.blocks.size() == b.blocks.size();
+        for (std::size_t i = 0; same && i < a.blocks.size(); ++i) same = same_bits(a.blocks[i], b.blocks[i]);
+        return same;
+    };
+    carry_of of_tape, of_evaluate;
+    const auto first = model.evaluate(theta, before.view(), of_evaluate);
+    const carry_of begins = of_evaluate;
+    carry_of zeros = of_evaluate;
+    for (auto& c : zeros.blocks) std::fill(c.begin(), c.end(), 0.0);
+    CHECK(same_bits(model.evaluate(theta, before.view(), zeros), first));
+    CHECK(same_carry(zeros, begins));
+
+    fprnn::tape<double> tape(theta);
+    CHECK(same_bits(tape.value(model(tape, before.view(), of_tape)), first));
+    CHECK(same_carry(of_tape, begins));
+    tape.clear();
+    std::vector<fprnn::solution<double>> how;
+    const auto logits = model(tape, tokens.view(), of_tape, &how);
+    CHECK(how.size() == begins.blocks.size());
+    CHECK(same_bits(tape.value(logits), model.evaluate(theta, tokens.view(), of_evaluate)));
+    CHECK(same_carry(of_tape, of_evaluate));
+    const auto& gradient = tape.gradient(cross_entropy(tape, logits, targets.view()));
+
+    const auto loss = [&] {
+        carry_of c = begins;
+        tensor<double> value({1});
+        value[0] = cross_entropy(model.evaluate(theta, tokens.view(), c).view(), targets.view()).loss;
+        return value;
+    };
+    tensor<double> one({1});
+    one[0] = 1;
+    auto expected = theta.zeros_like();
+    double largest = 0;
+    for (index i = 0; i < theta.size(); ++i) {
+        expected.data()[i] = fprnn::testing::slope(loss, one, theta.data()[i]);
+        largest = std::max(largest, std::abs(expected.data()[i]));
+    }
+    // Of two tokens ω has a gradient whose differences are rounding errors.
+    gradient_error e{.nothing = 1e-4 * largest};
+    for (const auto& p : theta.entries())
+        e.take(p.name, gradient.data() + p.offset, expected.data() + p.offset, p.shape.count());
+    CAPTURE(e.where);
+    CHECK(e.worst <= 1e-7);
+}
+
+TEST_CASE("sequence_model: a window on a tape goes on from a carry, and its gradient ends there") {
+    const model_dims size{.vocabulary = 3,
+                          .classes = 4,
+                          .d_model = 4,
+                          .d_inner = 4,
+                          .d_state = 3,
+                          .heads = 2,
+                          .d_head = 2,
+                          .d_key = 2,
+                          .context = 8,
+                          .layers = 2};
+    check_window(fprnn::models::fp_mamba<2>(), size);
+    check_window(fprnn::models::published_mamba(), size);
+    check_window(fprnn::models::lstm(), size);
+    check_window(stack(fprnn::models::transformer(), fprnn::models::mamba2()), size);
+    check_window(stack(fprnn::models::gated_deltanet(), fprnn::models::mlstm_block(), fprnn::models::slstm_block()),
+                 size);
+}
+
+TEST_CASE("sequence_model: a window on a tape that cannot go on leaves its carry as it was") {
+    const model_dims two{.vocabulary = 3, .classes = 4, .d_model = 4, .d_inner = 5, .layers = 2};
+    const sequence_model model(fprnn::models::fp_rnn<2>(), two);
+    const auto theta = model.init<double>(fprnn::seed{0});
+    fprnn::models::model_carry<double> carry;
+    fprnn::tape<double> tape(theta);
+    (void)model(tape, numbers(2, 3, 3, 1).view(), carry);
+    const auto before = carry;
+    const auto width = std::to_string(before.blocks[0].shape()[1]);
+    CHECK_THROWS_WITH_AS(
+        (void)model(tape, numbers(3, 1, 3, 2).view(), carry),
+        ("sequence_model: carry must be of [3," + width + "] in block 0, got [2," + width + "]").c_str(),
+        fprnn::argument_error);
+    tensor<std::int32_t> wrong({2, 1});
+    wrong[1] = 3;
+    CHECK_THROWS_AS((void)model(tape, wrong.view(), carry), fprnn::argument_error);
+    CHECK(same_bits(carry.blocks[1], before.blocks[1]));
+    carry.blocks.pop_back();
+    CHECK_THROWS_WITH_AS((void)model(tape, numbers(2, 1, 3, 2).view(), carry),
+                         "sequence_model: carry must be empty or of 2 blocks, got 1", fprnn::argument_error);
 }
 
 TEST_CASE("sequence_model: a carry of other layers or sequences is refused, and an evaluation that throws keeps it") {

@@ -15,7 +15,8 @@
 #include <utility>
 
 /// A checkpoint: a training_state as a safetensors file. Its arrays are the parameters and what is kept
-/// beside each, under theta., first_moment., second_moment. and last_good.; its metadata are the rest as
+/// beside each, under theta., first_moment., second_moment. and last_good., and where windows go on the rows'
+/// sequences and windows and their carry, under ongoing.; its metadata are the rest as
 /// text: the numbers, doubles with as many digits as bring back their bits, the run's configuration as JSON,
 /// the format's version and a checksum.
 namespace fprnn {
@@ -81,6 +82,29 @@ struct checkpoint_metadata {
     }
 };
 
+inline constexpr std::string_view ongoing_sequence = "ongoing.sequence", ongoing_window = "ongoing.window",
+                                  ongoing_carry = "ongoing.carry.";
+
+/// The arrays of sequences that go on; none where none do.
+template <class T>
+void append_ongoing(std::vector<named_array>& arrays, const ongoing_sequences<T>& rows) {
+    const auto append = [&](std::string name, const auto& numbers, std::vector<index> extents) {
+        using number = std::remove_cvref_t<decltype(*numbers.data())>;
+        arrays.push_back({std::move(name),
+                          std::string(dtype_of<number>),
+                          std::move(extents),
+                          {reinterpret_cast<const char*>(numbers.data()),
+                           static_cast<std::size_t>(numbers.size()) * sizeof(number)}});
+    };
+    const auto n = static_cast<index>(rows.window.size());
+    if (n == 0) return;
+    append(std::string(ongoing_sequence), rows.sequence, {n});
+    append(std::string(ongoing_window), rows.window, {n});
+    for (std::size_t i = 0; i < rows.carry.blocks.size(); ++i)
+        append(std::string(ongoing_carry) + std::to_string(i), rows.carry.blocks[i],
+               {n, rows.carry.blocks[i].shape()[1]});
+}
+
 }  // namespace detail
 
 /// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite, whose
@@ -100,6 +124,7 @@ std::string encode_checkpoint(const training_state<T>& state, const nlohmann::or
     detail::append_arrays(arrays, state.optimiser.first_moment(), "first_moment.");
     detail::append_arrays(arrays, state.optimiser.second_moment(), "second_moment.");
     detail::append_arrays(arrays, state.last_good, "last_good.");
+    detail::append_ongoing(arrays, state.ongoing);
     std::string bytes = encode_safetensors(arrays, {{"format", std::string(detail::checkpoint_format)},
                                                     {"version", std::string(detail::checkpoint_version)},
                                                     {"step", detail::digits_of(state.steps)},
@@ -130,6 +155,56 @@ inline checkpoint_metadata undamaged(const safetensors_content& content, std::st
     if (const std::string sum = checksum_of(content.storage, at); sum != digits)
         metadata.refuse("damaged: its checksum is " + digits + ", that of its bytes " + sum);
     return metadata;
+}
+}  // namespace detail
+
+namespace detail {
+/// Takes the arrays of sequences that go on out of `arrays`.
+template <class T>
+ongoing_sequences<T> take_ongoing(std::unordered_map<std::string_view, const named_array*>& arrays,
+                                  const checkpoint_metadata& metadata) {
+    ongoing_sequences<T> rows;
+    const auto refuse = [&](const std::string& name, const std::string& expected, const named_array* a) {
+        metadata.refuse("array '" + name + "': expected " + expected + ", got " +
+                        (a ? a->dtype + " " + extents_text(a->extents) : "nothing"));
+    };
+    const auto take = [&](const std::string& name) -> const named_array* {
+        const auto found = arrays.find(name);
+        if (found == arrays.end()) return nullptr;
+        const named_array* const a = found->second;
+        arrays.erase(found);
+        return a;
+    };
+    for (const auto& [name, numbers] :
+         {std::pair(ongoing_sequence, &rows.sequence), std::pair(ongoing_window, &rows.window)}) {
+        const named_array* const a = take(std::string(name));
+        if (!a && rows.sequence.empty()) return rows;
+        if (!a || a->dtype != dtype_of<index> || a->extents.size() != 1 || a->extents[0] < 1)
+            refuse(std::string(name), std::string(dtype_of<index>) + " of one extent", a);
+        if (!rows.sequence.empty() && a->extents[0] != static_cast<index>(rows.sequence.size()))
+            refuse(std::string(name), "as many numbers as of " + std::string(ongoing_sequence), a);
+        each_number<index>(*a, [&, to = numbers, n = name](std::size_t i, index x) {
+            if (x < 0)
+                metadata.refuse("array '" + std::string(n) + "': expected numbers from 0 on, got " + digits_of(x) +
+                                " at position " + std::to_string(i));
+            to->push_back(x);
+        });
+    }
+    const auto n = static_cast<index>(rows.sequence.size());
+    for (;;) {
+        const std::string name = std::string(ongoing_carry) + std::to_string(rows.carry.blocks.size());
+        const named_array* const a = take(name);
+        if (!a) return rows;
+        if (a->dtype != dtype_of<T> || a->extents.size() != 2 || a->extents[0] != n)
+            refuse(name, std::string(dtype_of<T>) + " [" + std::to_string(n) + ",numbers]", a);
+        tensor<T>& carry = rows.carry.blocks.emplace_back(shape{n, a->extents[1]});
+        each_number<T>(*a, [&](std::size_t i, T x) {
+            if (!math::is_finite(x))
+                metadata.refuse("array '" + name + "': expected finite numbers, got " +
+                                number_text(static_cast<double>(x)) + " at position " + std::to_string(i));
+            carry[static_cast<index>(i)] = x;
+        });
+    }
 }
 }  // namespace detail
 
@@ -188,6 +263,7 @@ void decode_checkpoint(std::string bytes, std::string_view source, training_stat
             if (!a.bytes.empty()) std::memcpy(tree->data() + e.offset, a.bytes.data(), a.bytes.size());
             arrays.erase(found);
         }
+    read.ongoing = detail::take_ongoing<T>(arrays, metadata);
     if (!arrays.empty()) metadata.refuse("expected no array " + detail::shown(arrays.begin()->first));
     read.optimiser.restore(read.steps, first_moment, second_moment);
     state = std::move(read);

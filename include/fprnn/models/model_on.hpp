@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/models/model_carry.hpp>
 #include <fprnn/models/model_dims.hpp>
 #include <fprnn/models/recorded.hpp>
 #include <fprnn/tape/parameters_on.hpp>
@@ -24,12 +25,6 @@ using final_norm_layer = layer<decltype(final_norm())>;
 /// Of real inputs.
 inline auto input_expression() { return affine<"map", d_out>(symbols::in); }
 using input_layer = layer<decltype(input_expression())>;
-
-/// Where an evaluation ended, so that another goes on from there; made empty, the beginning.
-template <class T, class Tensor = tensor<T>>
-struct model_carry {
-    std::vector<Tensor> blocks;  ///< of each block [B, numbers that it hands on]
-};
 
 /// The tokens of sequences of unequal lengths, and others that stand for what is behind their ends; none
 /// where all have all tokens.
@@ -72,12 +67,14 @@ struct model_on {
     std::span<const layer_on> stack;  ///< which stands there `layers` times
     layer_on head;
 
-    variable record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n, solutions* how) const;
+    /// Where a carry is given, from it on, and it is then where these tokens end.
+    variable record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n, solutions* how,
+                       model_carry<T, carry_array>* carry = nullptr) const;
     array evaluate(const parameters_on<T, Backend>& there, view<const std::int32_t> tokens, lengths n,
                    model_carry<T, carry_array>& carry, solutions* how, Backend& backend) const;
     /// The same of real inputs [B,T,inputs], which `reader` reads.
-    variable record_on(tape<T, Backend, X>& t, const layer_on& reader, view<const X> x, lengths n,
-                       solutions* how) const;
+    variable record_on(tape<T, Backend, X>& t, const layer_on& reader, view<const X> x, lengths n, solutions* how,
+                       model_carry<T, carry_array>* carry = nullptr) const;
     array evaluate(const parameters_on<T, Backend>& there, const layer_on& reader, view<const X> x, lengths n,
                    model_carry<T, carry_array>& carry, solutions* how, Backend& backend) const;
 
@@ -88,7 +85,8 @@ private:
                               : std::string("expected tokens, got real numbers: model_dims::inputs is 0");
         });
     }
-    variable record_blocks(tape<T, Backend, X>& t, variable x, lengths n, solutions* how) const;
+    variable record_blocks(tape<T, Backend, X>& t, variable x, lengths n, solutions* how,
+                           model_carry<T, carry_array>* carry) const;
     array run_blocks(const parameters_on<T, Backend>& there, array x, lengths n, model_carry<T, carry_array>& carry,
                      solutions* how, Backend& backend) const;
     static typename layer_on::solution run(const parameters_on<T, Backend>& there, const layer_on& l, const dims& d,
@@ -113,29 +111,51 @@ private:
 
 template <class T, class Backend, class X>
 variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n,
-                                            solutions* how) const {
+                                            solutions* how, model_carry<T, carry_array>* carry) const {
     require_tokens(true);
+    detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
+    if (carry) require_carry(*carry, tokens.shape()[0], t.backend());
     const auto own = tokens_within(tokens, n);
-    require_room(tokens.shape(), n, nullptr);
-    return record_blocks(t, embedding(t, "embedding", own.empty() ? tokens : own.view()), n, how);
+    require_room(tokens.shape(), n, carry);
+    return record_blocks(t, embedding(t, "embedding", own.empty() ? tokens : own.view()), n, how, carry);
 }
 template <class T, class Backend, class X>
 variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const layer_on& reader, view<const X> x, lengths n,
-                                            solutions* how) const {
+                                            solutions* how, model_carry<T, carry_array>* carry) const {
     require_tokens(false);
     detail::require_rank("sequence_model", "x", x.shape(), 3, "[B,T,inputs]");
     n.require_of(x.shape()[0], x.shape()[1], "sequence_model");
-    require_room(x.shape(), n, nullptr);
+    if (carry) require_carry(*carry, x.shape()[0], t.backend());
+    require_room(x.shape(), n, carry);
     auto own = t.make(x.shape());
     std::copy(x.begin(), x.end(), own.begin());
     const variable inputs = t.leaf(std::move(own));
-    return record_blocks(t, reader.record_on(t, size.of_inputs(), "embedding.", inputs, n, nullptr), n, how);
+    return record_blocks(t, reader.record_on(t, size.of_inputs(), "embedding.", inputs, n, nullptr), n, how, carry);
 }
 template <class T, class Backend, class X>
-variable model_on<T, Backend, X>::record_blocks(tape<T, Backend, X>& t, variable x, lengths n, solutions* how) const {
+variable model_on<T, Backend, X>::record_blocks(tape<T, Backend, X>& t, variable x, lengths n, solutions* how,
+                                                model_carry<T, carry_array>* carry) const {
     if (how) how->resize(blocks());
-    for (std::size_t i = 0; i < blocks(); ++i)
-        x = block(i).record_on(t, size.of_block(), prefix_of_block(i), x, n, how ? &(*how)[i] : nullptr);
+    const dims d = size.of_block();
+    model_carry<T, carry_array> next;
+    for (std::size_t i = 0; i < blocks(); ++i) {
+        auto* const of_block = how ? &(*how)[i] : nullptr;
+        if constexpr (std::is_same_v<X, T>) {
+            if (carry) {
+                const shape rows{t.value(x).shape()[0], graph::carry_width(block(i).what.nodes, d)};
+                carry_array from;
+                t.backend().assign(from, rows);
+                if (!carry->blocks.empty())
+                    t.backend().copy(rows.count(), std::as_const(carry->blocks[i]).data(), from.data());
+                const auto y = block(i).record_on(t, d, prefix_of_block(i), x, n, t.leaf(std::move(from)), of_block);
+                next.blocks.push_back(copy_of(t.backend(), t.value(y.carry)));
+                x = y.value;
+                continue;
+            }
+        }
+        x = block(i).record_on(t, d, prefix_of_block(i), x, n, of_block);
+    }
+    if (carry) *carry = std::move(next);
     x = head.record_on(t, size.of_head(), "head.", x, n, nullptr);
     if constexpr (std::is_same_v<X, T>)
         if (size.tied) return linear(t, "embedding", x);

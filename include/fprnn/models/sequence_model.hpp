@@ -93,10 +93,27 @@ public:
         return model_on<T, Backend, X>{size, stack, head_on<T, Backend, X>()}.record_on(t, tokens, n, how);
     }
 
+    /// The same from `carry` on, which is then where these tokens end, on the CPU: a window of longer
+    /// sequences. Gradients end where it begins. Errors: as those of evaluate from a carry.
+    template <class T, host_memory_backend<T> Backend>
+    variable operator()(tape<T, Backend>& t, view<const std::int32_t> tokens, model_carry<T>& carry,
+                        same<solutions<T, Backend>>* how = nullptr) const {
+        const auto stack = stack_on<T, Backend, T>();
+        return model_on<T, Backend>{size, stack, head_on<T, Backend, T>()}.record_on(t, tokens, all_tokens, how,
+                                                                                     &carry);
+    }
+
     /// The same of real inputs [B,T,inputs], of a model that has such, on the CPU.
     template <class T, host_memory_backend<T> Backend>
     variable operator()(tape<T, Backend>& t, same<view<const T>> x, same<solutions<T, Backend>>* how = nullptr) const {
         return (*this)(t, x, all_tokens, how);
+    }
+    template <class T, host_memory_backend<T> Backend>
+    variable operator()(tape<T, Backend>& t, same<view<const T>> x, model_carry<T>& carry,
+                        same<solutions<T, Backend>>* how = nullptr) const {
+        const auto stack = stack_on<T, Backend, T>();
+        return model_on<T, Backend>{size, stack, head_on<T, Backend, T>()}.record_on(
+            t, reader_.template on<T, Backend>(), x, all_tokens, how, &carry);
     }
     template <class T, host_memory_backend<T> Backend>
     variable operator()(tape<T, Backend>& t, same<view<const T>> x, fprnn::lengths n,

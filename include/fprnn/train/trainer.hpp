@@ -5,6 +5,7 @@
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/training_state.hpp>
 #include <fprnn/train/update.hpp>
+#include <fprnn/train/windows.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -22,12 +23,12 @@ namespace fprnn {
 
 /// What one step measured, on its batch and before its update.
 struct training_step {
-    index step = 0;                           ///< counted from 1
-    index length = 0;                         ///< tokens a sequence
-    index sequences = 0;                      ///< that the training has seen, this step's among them
-    double loss = 0;                          ///< nats per token, or the mean square of real targets
-    double token_accuracy = 0;                ///< share of tokens, in [0,1]; 0 of real targets
-    double sequence_accuracy = 0;             ///< share of sequences without a mistake, in [0,1]; 0 of real targets
+    index step = 0;                ///< counted from 1
+    index length = 0;              ///< tokens a sequence
+    index sequences = 0;           ///< that the training has seen, or begun, this step's among them
+    double loss = 0;               ///< nats per token, or the mean square of real targets
+    double token_accuracy = 0;     ///< share of tokens, in [0,1]; 0 of real targets
+    double sequence_accuracy = 0;  ///< share of sequences, or windows, without a mistake, in [0,1]; 0 of real targets
     std::optional<double> iterations{};       ///< median over sequences and layers; none without a fixed point
     std::optional<double> share_converged{};  ///< of the tokens
     /// Of the adjoint's solves; none without a fixed point, and none where no equation is solved: `implicit`
@@ -85,8 +86,20 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
         return done < 1 ? std::min<index>(last_step, std::llround(done * static_cast<double>(options.steps)))
                         : last_step;
     };
+    constexpr bool can_go_on =
+        host_memory_backend<Backend, T> &&
+        std::is_invocable_r_v<variable, const Model&, tape<T, Backend, X>&,
+                              decltype(std::as_const(std::declval<batch_of&>().inputs).view()), models::model_carry<T>&,
+                              std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>>*>;
+    require(can_go_on || !options.state_passing, "train", [] {
+        return std::string(
+            "state_passing needs the CPU and a model that is callable as model(tape, inputs, carry, &how)");
+    });
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
     batch_of data;
+    windows_of<T, std::remove_reference_t<Sample>> windows(options.state_passing.value_or(state_passing{}),
+                                                           options.batch, options.length);
+    ongoing_sequences<T> ongoing;
     tape<T, Backend, X> records(theta, updates.there, backend);
     std::vector<solution<T, typename Backend::template array<X>, typename Backend::template array<T>>> how;
     typename batch_of::outcome outcome;
@@ -123,9 +136,20 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
         require(memory.sequences <= largest - batch, "train", [&] {
             return "the data have 2^63 - 1 sequences, and " + std::to_string(memory.sequences) + " have been seen";
         });
-        data.read(sample, batch, length, static_cast<std::uint64_t>(memory.sequences));
+        const bool windowed = options.goes_on(done, length);
+        index begun = batch;
+        if (windowed) {
+            ongoing = memory.ongoing;
+            begun = windows.read(sample, ongoing, memory.sequences, data);
+        } else {
+            data.read(sample, batch, length, static_cast<std::uint64_t>(memory.sequences));
+        }
         records.clear();
-        const variable outputs = model(records, std::as_const(data.inputs).view(), &how);
+        const variable outputs = [&] {
+            if constexpr (can_go_on)
+                if (windowed) return model(records, std::as_const(data.inputs).view(), ongoing.carry, &how);
+            return model(records, std::as_const(data.inputs).view(), &how);
+        }();
         const variable loss = data.loss(records, outputs, outcome);
         if (!math::is_finite(outcome.loss)) {
             updates.fetch();
@@ -141,11 +165,19 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
         if constexpr (batch_of::has_classes) shares = measure_accuracy(outcome.answers, batch, length);
         training_step step{.step = memory.steps + 1,
                            .length = length,
-                           .sequences = memory.sequences + batch,
+                           .sequences = memory.sequences + begun,
                            .loss = outcome.loss,
                            .token_accuracy = shares.token,
                            .sequence_accuracy = shares.sequence,
                            .learning_rate = rate(step_at(done))};
+        if (windowed)
+            windows.advance(ongoing, [&](index b) {
+                if constexpr (batch_of::has_classes) {
+                    const auto row = outcome.answers.begin() + b * length;
+                    return std::find(row, row + length, answer::wrong) != row + length;
+                }
+                return false;
+            });
         if (const auto c = summarise(how, length, scratch)) {
             step.iterations = c->median_iterations;
             step.share_converged = c->share_converged;
@@ -167,6 +199,7 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
             return not_finite("parameter '" + *name + "' is not finite after the update");
         memory.steps = step.step;
         memory.sequences = step.sequences;
+        if (windowed) std::swap(memory.ongoing, ongoing);
         memory.length = length;
         memory.learnt += 0.1 * (shares.sequence - memory.learnt);
         if (length < options.length && memory.learnt > options.lengthen_at) {

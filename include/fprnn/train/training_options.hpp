@@ -2,6 +2,7 @@
 
 #include <fprnn/train/adamw.hpp>
 #include <fprnn/train/schedule.hpp>
+#include <fprnn/train/state_passing.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -31,6 +32,10 @@ struct training_options {
     /// Parameters that stay as they are, by name, "embedding", or by what their names begin with, "blocks.0"
     /// for "blocks.0.norm.weight". The gradient's norm is that of the others.
     std::vector<std::string> frozen{};
+    /// Windows that go on from the carry before, once sequences have their full length; none: all sequences
+    /// begin and end in one step. On the CPU, of a model that is callable as model(tape, inputs, carry, &how),
+    /// carry being a models::model_carry<T>&.
+    std::optional<fprnn::state_passing> state_passing{};
 
     bool is_frozen(std::string_view parameter) const {
         return std::any_of(frozen.begin(), frozen.end(), [&](const std::string& name) {
@@ -45,6 +50,12 @@ struct training_options {
         constexpr double slack = 0.1;
         const double by_steps = static_cast<double>(steps_taken) / static_cast<double>(steps);
         return std::clamp((seconds / time_limit - slack) / (1 - slack), by_steps, 1.0);
+    }
+
+    /// Whether a step goes on with the windows of its sequences, when such a share of the training is over and
+    /// sequences are that long.
+    bool goes_on(double done, index tokens) const {
+        return state_passing && tokens == length && done >= state_passing->from;
     }
 
     /// The steps in which the learning rate rises.
@@ -76,6 +87,7 @@ struct training_options {
                 [&] { return "time_limit must be positive, got " + detail::number_text(time_limit); });
         require(max_norm > 0, "train",
                 [&] { return "max_norm must be positive, got " + detail::number_text(max_norm); });
+        if (state_passing) state_passing->validate(length);
     }
 };
 

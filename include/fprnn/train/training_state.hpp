@@ -14,13 +14,14 @@ namespace fprnn {
 template <class T>
 struct training_memory {
     adamw<T> optimiser;
-    parameter_tree<T> last_good;  ///< whose loss was finite; the parameters go back to them when one is not
-    index last_good_steps = 0;    ///< updates that these have seen
-    index steps = 0;              ///< updates so far
-    index sequences = 0;          ///< seen so far; the next step's data begin there
-    index length = 0;             ///< tokens of the next sequences
-    double learnt = 0;            ///< share of sequences without a mistake, averaged over about ten steps
-    double seconds = 0;           ///< spent so far, by all processes that have trained
+    parameter_tree<T> last_good;     ///< whose loss was finite; the parameters go back to them when one is not
+    index last_good_steps = 0;       ///< updates that these have seen
+    index steps = 0;                 ///< updates so far
+    index sequences = 0;             ///< seen so far; the next step's data begin there
+    index length = 0;                ///< tokens of the next sequences
+    double learnt = 0;               ///< share of sequences without a mistake, averaged over about ten steps
+    double seconds = 0;              ///< spent so far, by all processes that have trained
+    ongoing_sequences<T> ongoing{};  ///< of options.state_passing, once windows go on
 
     /// argument_error when `frozen` has a name of no parameter, or the names of all.
     training_memory(const parameter_tree<T>& theta, const training_options& options)
@@ -44,6 +45,7 @@ struct training_memory {
                 [&] { return "the state's learnt must be in [0,1], got " + detail::number_text(learnt); });
         require(seconds >= 0 && math::is_finite(seconds), "train",
                 [&] { return "the state's seconds must be at least 0, got " + detail::number_text(seconds); });
+        validate_ongoing(options);
         require(optimiser.steps() == steps, "train", [&] {
             return "the state's optimiser has taken " + std::to_string(optimiser.steps()) + " steps, expected " +
                    std::to_string(steps) + "; a training that ended with numbers that are not finite cannot go on";
@@ -64,6 +66,18 @@ struct training_memory {
     }
 
 private:
+    void validate_ongoing(const training_options& options) const {
+        const auto rows = static_cast<index>(ongoing.window.size());
+        require(rows == 0 || (options.state_passing && rows == options.batch), "train", [&] {
+            return "the state's sequences go on in " + std::to_string(rows) + " rows, expected " +
+                   (options.state_passing ? std::to_string(options.batch) + ", the batch" : "none");
+        });
+        for (const index at : ongoing.window)
+            require(at >= 0 && at < options.state_passing->windows, "train", [&] {
+                return "the state's windows must be in [0," + std::to_string(options.state_passing->windows) +
+                       "), got " + std::to_string(at);
+            });
+    }
     /// The parameters, of which those that are frozen do not decay: AdamW leaves what neither decays nor has
     /// a gradient as it is.
     static parameter_tree<T> moving(parameter_tree<T> theta, const training_options& options) {

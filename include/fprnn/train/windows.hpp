@@ -1,0 +1,81 @@
+#pragma once
+
+#include <fprnn/train/batch.hpp>
+#include <fprnn/train/state_passing.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace fprnn::detail {
+
+/// The windows that a batch of ongoing sequences is at. Of each row it holds the whole sequence, which is asked
+/// for when it is not the one that is held, so that a training that is taken up again finds the same.
+template <class T, class Sample>
+class windows_of {
+public:
+    using batch_of = batch<T, Sample>;
+
+    windows_of(const state_passing& how, index rows, index length) : how_(how), rows_(rows), length_(length) {}
+
+    /// Where a row's sequence has ended, the next one begins, numbered from `first` on, with a carry of zeros;
+    /// their number is returned. The batch becomes the rows' windows.
+    index read(Sample& sample, ongoing_sequences<T>& rows, index first, batch_of& window) {
+        rows.sequence.resize(static_cast<std::size_t>(rows_));
+        rows.window.resize(static_cast<std::size_t>(rows_));
+        index begun = 0;
+        for (std::size_t b = 0; b < rows.window.size(); ++b) {
+            if (rows.window[b] > 0) continue;
+            rows.sequence[b] = first + begun++;
+            for (auto& carry : rows.carry.blocks) {
+                const index width = carry.shape()[1];
+                std::fill_n(carry.data() + static_cast<index>(b) * width, width, T(0));
+            }
+        }
+        held_.resize(rows.window.size(), -1);
+        whole_.resize(rows.window.size());
+        for (std::size_t b = 0; b < held_.size(); ++b) {
+            if (held_[b] == rows.sequence[b]) continue;
+            held_[b] = -1;
+            whole_[b].read(sample, 1, how_.windows * length_, static_cast<std::uint64_t>(rows.sequence[b]));
+            held_[b] = rows.sequence[b];
+        }
+        copy(
+            rows, window.inputs, [](auto& sequence) -> auto& { return sequence.inputs; });
+        copy(
+            rows, window.targets, [](auto& sequence) -> auto& { return sequence.targets; });
+        return begun;
+    }
+    /// Each row goes on to its next window, or has ended. is_wrong(b): whether an answer in its window is wrong.
+    template <class IsWrong>
+    void advance(ongoing_sequences<T>& rows, const IsWrong& is_wrong) const {
+        for (std::size_t b = 0; b < rows.window.size(); ++b) {
+            index& next = rows.window[b];
+            const bool ends = ++next == how_.windows || (how_.ends_when_wrong && is_wrong(static_cast<index>(b)));
+            if (ends) next = 0;
+        }
+    }
+
+private:
+    template <class Numbers, class Part>
+    void copy(const ongoing_sequences<T>& rows, Numbers& to, const Part& part) {
+        shape extents = part(whole_.front()).shape();
+        const index of_token = extents.count() / (how_.windows * length_);
+        extents = extents.rank() == 2 ? shape{rows_, length_} : shape{rows_, length_, of_token};
+        if (to.shape() != extents) to.assign(extents);
+        const index n = length_ * of_token;
+        for (index b = 0; b < rows_; ++b) {
+            const auto row = static_cast<std::size_t>(b);
+            std::copy_n(part(whole_[row]).data() + rows.window[row] * n, n, to.data() + b * n);
+        }
+    }
+
+    state_passing how_;
+    index rows_, length_;
+    std::vector<index> held_;      ///< numbers of the sequences in whole_, -1 of none
+    std::vector<batch_of> whole_;  ///< [1, windows · length]
+};
+
+}  // namespace fprnn::detail

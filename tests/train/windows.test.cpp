@@ -1,0 +1,223 @@
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/lstm.hpp>
+#include <fprnn/models/sequence_model.hpp>
+#include <fprnn/tasks/word_problem.hpp>
+#include <fprnn/train/trainer.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cstring>
+#include <limits>
+
+namespace {
+
+using fprnn::index;
+using fprnn::state_passing;
+using fprnn::tensor;
+using fprnn::training_options;
+using fprnn::training_step;
+using state = fprnn::training_state<float>;
+
+/// Token t of sequence s is 100 s + t, its target the negative of that.
+void numbered(fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> targets, std::uint64_t first) {
+    for (index b = 0; b < tokens.shape()[0]; ++b)
+        for (index t = 0; t < tokens.shape()[1]; ++t) {
+            tokens(b, t) = static_cast<std::int32_t>(100 * (static_cast<index>(first) + b) + t);
+            targets(b, t) = -tokens(b, t);
+        }
+}
+
+TEST_CASE("windows: rows go on where they were, and where a sequence has ended the next one begins, from zeros") {
+    const state_passing how{.windows = 3};
+    using windows = fprnn::detail::windows_of<float, decltype((numbered))>;
+    windows::batch_of batch;
+    windows rows(how, 2, 4);
+    fprnn::ongoing_sequences<float> at;
+    const auto first_tokens = [&] { return std::pair(batch.inputs(0, 0), batch.inputs(1, 0)); };
+    const auto right = [](index) { return false; };
+
+    CHECK(rows.read(numbered, at, 7, batch) == 2);
+    CHECK(batch.inputs.shape() == fprnn::shape{2, 4});
+    CHECK(first_tokens() == std::pair(700, 800));
+    CHECK(batch.targets(1, 3) == -803);
+    at.carry.blocks = {tensor<float>({2, 1}, {1, 2}), tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6})};
+    rows.advance(at, [](index row) { return row == 1; });
+    CHECK(rows.read(numbered, at, 9, batch) == 1);  // row 1 was wrong
+    CHECK(first_tokens() == std::pair(704, 900));
+    CHECK(batch.targets(0, 1) == -705);
+    CHECK(std::vector<float>(at.carry.blocks[0].begin(), at.carry.blocks[0].end()) == std::vector<float>{1, 0});
+    CHECK(std::vector<float>(at.carry.blocks[1].begin(), at.carry.blocks[1].end()) ==
+          std::vector<float>{1, 2, 3, 0, 0, 0});
+    rows.advance(at, right);
+    CHECK(rows.read(numbered, at, 10, batch) == 0);
+    CHECK(first_tokens() == std::pair(708, 904));
+    rows.advance(at, right);
+    CHECK(rows.read(numbered, at, 10, batch) == 1);  // row 0 was at its end
+    CHECK(first_tokens() == std::pair(1000, 908));
+
+    // Others that know the rows alone find the same.
+    windows others(how, 2, 4);
+    windows::batch_of again;
+    CHECK(others.read(numbered, at, 11, again) == 1);
+    CHECK(again.inputs(1, 2) == 910);
+}
+
+TEST_CASE("windows: without ends_when_wrong a sequence has all of its windows") {
+    using windows = fprnn::detail::windows_of<float, decltype((numbered))>;
+    windows rows({.windows = 2, .ends_when_wrong = false}, 1, 2);
+    windows::batch_of batch;
+    fprnn::ongoing_sequences<float> at;
+    for (const auto token : {0, 2, 100, 102}) {
+        (void)rows.read(numbered, at, at.window.empty() ? 0 : 1, batch);
+        CHECK(batch.inputs(0, 0) == token);
+        rows.advance(at, [](index) { return true; });
+    }
+}
+
+const fprnn::word_problem data{.group = fprnn::finite_group("Z3"), .seed = {1}};
+template <class Block>
+auto model_of(Block block) {
+    return fprnn::models::sequence_model(
+        block, {.vocabulary = 3, .classes = 3, .d_model = 5, .d_inner = 6, .d_state = 3, .layers = 2},
+        fprnn::chunked{.length = 1, .tolerance = 1e-6}, fprnn::implicit{});
+}
+training_options with(const state_passing& how, index steps) {
+    return {.batch = 4,
+            .length = 6,
+            .steps = steps,
+            .optimiser = {.learning_rate = 0.01},
+            .warmup_steps = 0,
+            .state_passing = how};
+}
+const auto go_on = [](const training_step&) { return true; };
+
+TEST_CASE("train: the windows of state_passing have the losses of one evaluation of the whole sequences") {
+    const auto check = [](const auto& model) {
+        auto options = with({.windows = 5, .from = 0, .ends_when_wrong = false}, 5);
+        options.optimiser.learning_rate = 1e-30;
+        auto theta = model.template init<float>(fprnn::seed{0});
+        tensor<std::int32_t> tokens({4, 30}), targets({4, 30});
+        data(tokens, targets, 0);
+        const auto logits = model.evaluate(theta, std::as_const(tokens).view());
+        fprnn::train(model, theta, options, data, [&](const training_step& s) {
+            CHECK(s.sequences == 4);
+            tensor<float> part({4, 6, 3});
+            tensor<std::int32_t> wanted({4, 6});
+            for (index b = 0; b < 4; ++b)
+                for (index t = 0; t < 6; ++t) {
+                    const index from = 6 * (s.step - 1) + t;
+                    wanted(b, t) = targets(b, from);
+                    for (index v = 0; v < 3; ++v) part(b, t, v) = logits(b, from, v);
+                }
+            CHECK(s.loss ==
+                  doctest::Approx(cross_entropy(std::as_const(part).view(), std::as_const(wanted).view()).loss)
+                      .epsilon(1e-6));
+            return true;
+        });
+    };
+    check(model_of(fprnn::models::fp_mamba<2>()));
+    check(model_of(fprnn::models::lstm()));
+}
+
+TEST_CASE("train: windows begin to go on at their share of the training, and what is wrong begins anew") {
+    const auto model = model_of(fprnn::models::lstm());
+    auto theta = model.init<float>(fprnn::seed{0});
+    std::vector<index> begun;
+    index before = 0;
+    fprnn::train(model, theta, with({.windows = 3, .from = 0.5, .ends_when_wrong = false}, 12), data,
+                 [&](const training_step& s) {
+                     begun.push_back(s.sequences - before);
+                     before = s.sequences;
+                     return true;
+                 });
+    CHECK(begun == std::vector<index>{4, 4, 4, 4, 4, 4, 4, 0, 0, 4, 0, 0});
+    // An untrained model has hardly six right answers in a row.
+    auto other = model.init<float>(fprnn::seed{0});
+    index all = 0;
+    fprnn::train(model, other, with({.windows = 3, .from = 0}, 12), data, [&](const training_step& s) {
+        all = s.sequences;
+        return true;
+    });
+    CHECK(all >= 44);
+}
+
+TEST_CASE("train: with windows that go on a state that is taken up again gives the same bits") {
+    const auto model = model_of(fprnn::models::fp_mamba<2>());
+    auto options = with({.windows = 3, .from = 0.2}, 40);
+    options.length = 2;  // of which both are right often enough
+    state whole(model.init<float>(fprnn::seed{0}), options);
+    std::vector<state> copies{whole};
+    std::vector<training_step> steps;
+    fprnn::train(model, whole, options, data, [&](const training_step& s) {
+        copies.push_back(whole);
+        steps.push_back(s);
+        return true;
+    });
+    bool goes_on = false, begins_alone = false;
+    for (std::size_t i = 9; i < steps.size(); ++i) {
+        const index begun = steps[i].sequences - steps[i - 1].sequences;
+        goes_on = goes_on || begun < 4;
+        begins_alone = begins_alone || (begun > 0 && begun < 4);
+    }
+    REQUIRE(goes_on);
+    REQUIRE(begins_alone);
+    for (std::size_t from = 0; from < copies.size(); from += 3) {
+        CAPTURE(from);
+        state again = copies[from];
+        std::size_t at = from;
+        fprnn::train(model, again, options, data, [&](const training_step& s) {
+            CHECK(s.loss == steps[at].loss);
+            CHECK(s.sequences == steps[at++].sequences);
+            return true;
+        });
+        CHECK(std::memcmp(again.theta.data(), whole.theta.data(),
+                          static_cast<std::size_t>(whole.theta.size()) * sizeof(float)) == 0);
+        CHECK(again.ongoing.window == whole.ongoing.window);
+        CHECK(again.ongoing.sequence == whole.ongoing.sequence);
+    }
+}
+
+/// Logits of the parameter alone: nothing goes on.
+struct table {
+    fprnn::variable operator()(fprnn::tape<float>& t, fprnn::view<const std::int32_t> tokens,
+                               std::vector<fprnn::solution<float>>*) const {
+        return fprnn::embedding(t, "table", tokens);
+    }
+};
+
+TEST_CASE("train: state_passing that cannot be is refused before anything is trained") {
+    const auto model = model_of(fprnn::models::lstm());
+    auto theta = model.init<float>(fprnn::seed{0});
+    const auto refused = [&](const state_passing& how, const char* said) {
+        CHECK_THROWS_WITH_AS(fprnn::train(model, theta, with(how, 4), data, go_on), said, fprnn::argument_error);
+    };
+    refused({.windows = 0}, "train: state_passing.windows must be at least 1, got 0");
+    refused({.from = -0.5}, "train: state_passing.from must be in [0,1], got -0.5");
+    refused({.from = std::numeric_limits<double>::quiet_NaN()}, "train: state_passing.from must be in [0,1], got nan");
+    CHECK_THROWS_AS(with({.windows = std::numeric_limits<index>::max()}, 4).validate(), fprnn::argument_error);
+
+    fprnn::parameter_tree<float> rows;
+    rows.add({"table", {3, 3}, {fprnn::initialiser::rule::normal, 0.1}}, fprnn::seed{0});
+    CHECK_THROWS_WITH_AS(
+        fprnn::train(table{}, rows, with({}, 4), data, go_on),
+        "train: state_passing needs the CPU and a model that is callable as model(tape, inputs, carry, &how)",
+        fprnn::argument_error);
+
+    auto options = with({.windows = 3, .from = 0}, 4);
+    state four(model.init<float>(fprnn::seed{0}), options);
+    fprnn::train(model, four, options, data, [](const training_step& s) { return s.step < 2; });
+    REQUIRE(four.ongoing.window.size() == 4);
+    options.batch = 5;
+    CHECK_THROWS_WITH_AS(fprnn::train(model, four, options, data, go_on),
+                         "train: the state's sequences go on in 4 rows, expected 5, the batch", fprnn::argument_error);
+    options.batch = 4;
+    options.state_passing.reset();
+    CHECK_THROWS_WITH_AS(fprnn::train(model, four, options, data, go_on),
+                         "train: the state's sequences go on in 4 rows, expected none", fprnn::argument_error);
+    options.state_passing = state_passing{.windows = 3};
+    four.ongoing.window[2] = 3;
+    CHECK_THROWS_WITH_AS(fprnn::train(model, four, options, data, go_on),
+                         "train: the state's windows must be in [0,3), got 3", fprnn::argument_error);
+}
+
+}  // namespace
