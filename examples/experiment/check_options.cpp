@@ -127,10 +127,13 @@ void check_windows(const options& o) {
         if (o.data.task != kind::word_problem && o.data.task != kind::text)
             refuse("--windows", "to stand with --task word-problem or text", "--task " + o.task_name);
         if (o.machine.cuda) refuse("--windows", "1 with --device cuda", std::to_string(o.windows));
-        if (o.windows > most_tokens / o.training.length)
+        constexpr fp::index most = fp::index{1} << 26;  // each has a target
+        if (o.windows > most / o.training.length / o.training.batch)
             refuse("--windows",
-                   "at most " + std::to_string(most_tokens) + " tokens a sequence, that is --windows times --length",
-                   std::to_string(o.windows) + " times " + std::to_string(o.training.length));
+                   "at most " + std::to_string(most) +
+                       " tokens that are held, that is --windows times --length times --batch",
+                   std::to_string(o.windows) + " times " + std::to_string(o.training.length) + " times " +
+                       std::to_string(o.training.batch));
     } else if (o.given.contains("--windows-from")) {
         refuse("--windows-from", "to stand with --windows of at least 2", std::to_string(o.windows));
     }

@@ -241,10 +241,12 @@ private:
         add("--windows", "N",
             "of word-problem and text, not with --device cuda: a sequence is N windows of --length tokens, each "
             "trained in a step of its own, from the state that the one before ended with; of a word problem it also "
-            "ends with a mistake. 1: sequences are trained whole",
+            "ends with a window that has a mistake. 1: sequences are trained whole",
             "1", into(o_.windows, whole{1, most_tokens}));
-        add("--windows-from", "SHARE", "of the training, before which sequences are one window", "0.5",
-            into(o_.windows_from, share));
+        add("--windows-from", "SHARE",
+            "of the training, before which sequences are one window; so are those of a curriculum that has not come to "
+            "--length",
+            "0.5", into(o_.windows_from, share));
         add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more",
             "128; copy: 32; catbabi, text: 16", into(o_.training.batch, whole{1, most_tokens}));
         add("--steps", "N", "training steps", "12000; figures have their own", into(o_.training.steps, whole{1}));

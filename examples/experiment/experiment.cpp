@@ -251,6 +251,7 @@ std::string no_memory(const options& o, const std::string& doing) {
     };
     size("--batch", o.training.batch);
     size("--length", o.training.length);
+    if (o.windows > 1) size("--windows", o.windows);
     size("--layers", o.model.size.layers);
     size("--d-model", o.model.size.d_model);
     size("--d-inner", o.model.size.d_inner);

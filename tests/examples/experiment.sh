@@ -84,7 +84,7 @@ refused "--curriculum: expected at most --length = 16, got '17'" --curriculum 17
 refused "--curriculum: expected a whole number from 1 to 1048576, got '0'" --curriculum 0
 refused "--windows: expected a whole number from 1 to 1048576, got '0'" --windows 0
 refused "--windows: expected to stand with --task word-problem or text, got '--task copy'" --task copy --windows 4
-refused "--windows: expected at most 1048576 tokens a sequence, that is --windows times --length, got '70000 times 16'" --windows 70000
+refused "--windows: expected at most 67108864 tokens that are held, that is --windows times --length times --batch, got '1048576 times 16 times 8'" --windows 1048576
 refused "--windows-from: expected a number from 0 to 1, got '1.5'" --windows 4 --windows-from 1.5
 refused "--windows-from: expected a number from 0 to 1, got 'nan'" --windows 4 --windows-from nan
 refused "--windows-from: expected to stand with --windows of at least 2, got '1'" --windows-from 0.5

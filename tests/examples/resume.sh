@@ -208,6 +208,11 @@ for ((kind = 0; count < kills; kind = (kind + 1) % ${#kinds[@]})); do
         fail "$run: not the last two checkpoints: $(ls "$run")"
     runs=$((runs + 1))
 done
+# Windows go on in the last kind's checkpoints, and a run without them is another one.
+(($(grep -c ongoing.carry.0 "$folder"/whole3/checkpoint-00000155.safetensors) == 1)) || fail "no window goes on"
+"$program" "${small[@]}" --model lstm --group Z2 --steps 160 --checkpoint-every 5 --resume --out "$folder/whole3" >"$folder/log" 2>&1
+grep -q -- "--windows: .* has 5, got 1, the default" "$folder/log" || fail "--resume without --windows said: $(<"$folder/log")"
+
 echo "$count kills in $runs runs, $(($(now) - started)) ms"
 
 ((failures == 0)) && echo "a run that is killed and resumed is the run that is not"

@@ -53,7 +53,7 @@ training_state<T> example(index steps) {
 
 template <class T>
 bool equal(const fprnn::ongoing_sequences<T>& a, const fprnn::ongoing_sequences<T>& b) {
-    return a.sequence == b.sequence && a.window == b.window &&
+    return a.sequence == b.sequence && a.window == b.window && a.left == b.left &&
            std::equal(a.carry.blocks.begin(), a.carry.blocks.end(), b.carry.blocks.begin(), b.carry.blocks.end(),
                       [](const tensor<T>& x, const tensor<T>& y) {
                           return x.shape() == y.shape() &&
@@ -133,6 +133,7 @@ training_state<T> going_on(index steps) {
     auto state = example<T>(steps);
     state.ongoing.sequence = {std::numeric_limits<index>::max(), 3};
     state.ongoing.window = {0, 7};
+    state.ongoing.left = {5, 0};
     state.ongoing.carry.blocks = {tensor<T>({2, 3}, {1, -T(0), 3, 4, std::numeric_limits<T>::denorm_min(), 6}),
                                   tensor<T>({2, 0}), tensor<T>({2, 1}, {7, 8})};
     return state;
@@ -161,8 +162,9 @@ TEST_CASE("checkpoint: sequences that go on and do not fit together are refused 
     };
     const std::string_view bytes(reinterpret_cast<const char*>(numbers.data()), 8);
     const fprnn::named_array sequence{"ongoing.sequence", "I64", {1}, of(five)};
-    const fprnn::named_array window{"ongoing.window", "I64", {1}, of(five)};
+    const fprnn::named_array window{"ongoing.window", "I64", {1}, of(five)}, left{"ongoing.left", "I64", {1}, of(five)};
     CHECK(with({sequence}) == "file: array 'ongoing.window': expected I64 of one extent, got nothing");
+    CHECK(with({sequence, window}) == "file: array 'ongoing.left': expected I64 of one extent, got nothing");
     CHECK(with({window}) == "file: expected no array 'ongoing.window'");
     CHECK(with({{"ongoing.sequence", "F32", {2}, bytes}, window}) ==
           "file: array 'ongoing.sequence': expected I64 of one extent, got F32 [2]");
@@ -170,11 +172,11 @@ TEST_CASE("checkpoint: sequences that go on and do not fit together are refused 
           "file: array 'ongoing.window': expected as many numbers as of ongoing.sequence, got I64 [2]");
     CHECK(with({{"ongoing.sequence", "I64", {2}, of(minus)}, window}) ==
           "file: array 'ongoing.sequence': expected numbers from 0 on, got -1 at position 1");
-    CHECK(with({sequence, window, {"ongoing.carry.0", "F32", {2, 1}, bytes}}) ==
+    CHECK(with({sequence, window, left, {"ongoing.carry.0", "F32", {2, 1}, bytes}}) ==
           "file: array 'ongoing.carry.0': expected F32 [1,numbers], got F32 [2,1]");
-    CHECK(with({sequence, window, {"ongoing.carry.0", "F32", {1, 2}, bytes}}) ==
+    CHECK(with({sequence, window, left, {"ongoing.carry.0", "F32", {1, 2}, bytes}}) ==
           "file: array 'ongoing.carry.0': expected finite numbers, got inf at position 1");
-    CHECK(with({sequence, window, {"ongoing.carry.1", "F32", {1, 2}, bytes}}) ==
+    CHECK(with({sequence, window, left, {"ongoing.carry.1", "F32", {1, 2}, bytes}}) ==
           "file: expected no array 'ongoing.carry.1'");
 }
 

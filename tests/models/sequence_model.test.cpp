@@ -330,6 +330,11 @@ TEST_CASE("sequence_model: a window on a tape that cannot go on leaves its carry
     wrong[1] = 3;
     CHECK_THROWS_AS((void)model(tape, wrong.view(), carry), fprnn::argument_error);
     CHECK(same_bits(carry.blocks[1], before.blocks[1]));
+    auto seven = two;
+    seven.classes = 7;
+    CHECK_THROWS_AS((void)sequence_model(fprnn::models::fp_rnn<2>(), seven)(tape, numbers(2, 1, 3, 2).view(), carry),
+                    fprnn::argument_error);
+    CHECK(same_bits(carry.blocks[1], before.blocks[1]));
     carry.blocks.pop_back();
     CHECK_THROWS_WITH_AS((void)model(tape, numbers(2, 1, 3, 2).view(), carry),
                          "sequence_model: carry must be empty or of 2 blocks, got 1", fprnn::argument_error);

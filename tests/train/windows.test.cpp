@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <limits>
+#include <stdexcept>
 
 namespace {
 
@@ -40,6 +41,7 @@ TEST_CASE("windows: rows go on where they were, and where a sequence has ended t
     CHECK(batch.inputs.shape() == fprnn::shape{2, 4});
     CHECK(first_tokens() == std::pair(700, 800));
     CHECK(batch.targets(1, 3) == -803);
+    CHECK(at.left == std::vector<index>{2, 3});
     at.carry.blocks = {tensor<float>({2, 1}, {1, 2}), tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6})};
     rows.advance(at, [](index row) { return row == 1; });
     CHECK(rows.read(numbered, at, 9, batch) == 1);  // row 1 was wrong
@@ -49,17 +51,21 @@ TEST_CASE("windows: rows go on where they were, and where a sequence has ended t
     CHECK(std::vector<float>(at.carry.blocks[1].begin(), at.carry.blocks[1].end()) ==
           std::vector<float>{1, 2, 3, 0, 0, 0});
     rows.advance(at, right);
-    CHECK(rows.read(numbered, at, 10, batch) == 0);
-    CHECK(first_tokens() == std::pair(708, 904));
+    CHECK(rows.read(numbered, at, 10, batch) == 1);  // row 0's first sequence has two windows
+    CHECK(first_tokens() == std::pair(1000, 904));
     rows.advance(at, right);
-    CHECK(rows.read(numbered, at, 10, batch) == 1);  // row 0 was at its end
-    CHECK(first_tokens() == std::pair(1000, 908));
+    CHECK(rows.read(numbered, at, 11, batch) == 0);
+    CHECK(first_tokens() == std::pair(1004, 908));
+    rows.advance(at, right);
+    CHECK(rows.read(numbered, at, 11, batch) == 1);  // row 1 was at its end
+    CHECK(first_tokens() == std::pair(1008, 1100));
 
     // Others that know the rows alone find the same.
     windows others(how, 2, 4);
     windows::batch_of again;
-    CHECK(others.read(numbered, at, 11, again) == 1);
-    CHECK(again.inputs(1, 2) == 910);
+    CHECK(others.read(numbered, at, 12, again) == 0);
+    CHECK(again.inputs(0, 3) == 1011);
+    CHECK(again.inputs(1, 2) == 1102);
 }
 
 TEST_CASE("windows: without ends_when_wrong a sequence has all of its windows") {
@@ -91,32 +97,91 @@ training_options with(const state_passing& how, index steps) {
 }
 const auto go_on = [](const training_step&) { return true; };
 
-TEST_CASE("train: the windows of state_passing have the losses of one evaluation of the whole sequences") {
+TEST_CASE("train: the windows of state_passing have the losses of evaluations of the whole sequences") {
     const auto check = [](const auto& model) {
-        auto options = with({.windows = 5, .from = 0, .ends_when_wrong = false}, 5);
+        auto options = with({.windows = 5, .from = 0, .ends_when_wrong = false}, 9);
         options.optimiser.learning_rate = 1e-30;
-        auto theta = model.template init<float>(fprnn::seed{0});
-        tensor<std::int32_t> tokens({4, 30}), targets({4, 30});
+        state s(model.template init<float>(fprnn::seed{0}), options);
+        tensor<std::int32_t> tokens({12, 30}), targets({12, 30});
         data(tokens, targets, 0);
-        const auto logits = model.evaluate(theta, std::as_const(tokens).view());
-        fprnn::train(model, theta, options, data, [&](const training_step& s) {
-            CHECK(s.sequences == 4);
+        const auto logits = model.evaluate(s.theta, std::as_const(tokens).view());
+        index longest = 0;
+        fprnn::train(model, s, options, data, [&](const training_step& step) {
             tensor<float> part({4, 6, 3});
             tensor<std::int32_t> wanted({4, 6});
-            for (index b = 0; b < 4; ++b)
+            for (index b = 0; b < 4; ++b) {
+                const auto row = static_cast<std::size_t>(b);
+                const index sequence = s.ongoing.sequence[row], window = s.ongoing.window[row] - 1;
+                longest = std::max(longest, window + 1);
                 for (index t = 0; t < 6; ++t) {
-                    const index from = 6 * (s.step - 1) + t;
-                    wanted(b, t) = targets(b, from);
-                    for (index v = 0; v < 3; ++v) part(b, t, v) = logits(b, from, v);
+                    wanted(b, t) = targets(sequence, 6 * window + t);
+                    for (index v = 0; v < 3; ++v) part(b, t, v) = logits(sequence, 6 * window + t, v);
                 }
-            CHECK(s.loss ==
+            }
+            CHECK(step.loss ==
                   doctest::Approx(cross_entropy(std::as_const(part).view(), std::as_const(wanted).view()).loss)
                       .epsilon(1e-6));
             return true;
         });
+        CHECK(longest == 5);
+        CHECK(s.sequences == 10);
     };
     check(model_of(fprnn::models::fp_mamba<2>()));
     check(model_of(fprnn::models::lstm()));
+}
+
+/// The target of (i, 1) is i / 4, of a token and of its window.
+struct ramps {
+    static index inputs() { return 2; }
+    static index outputs() { return 1; }
+    void operator()(fprnn::view<float> x, fprnn::view<float> y, std::uint64_t first) const {
+        for (index b = 0; b < x.shape()[0]; ++b)
+            for (index t = 0; t < x.shape()[1]; ++t) {
+                x(b, t, 0) = static_cast<float>(static_cast<index>(first) + b + t);
+                x(b, t, 1) = 1;
+                y(b, t, 0) = 0.25F * x(b, t, 0);
+            }
+    }
+};
+
+TEST_CASE("train: windows of real inputs and targets are those of the whole sequences") {
+    const fprnn::models::sequence_model model(fprnn::models::lstm(),
+                                              {.classes = 1, .d_model = 4, .d_inner = 4, .inputs = 2});
+    auto options = with({.windows = 3, .from = 0}, 3);
+    options.batch = 1;
+    options.optimiser.learning_rate = 1e-30;
+    auto theta = model.init<float>(fprnn::seed{0});
+    tensor<float> x({1, 18, 2}), y({1, 18, 1});
+    ramps{}(x, y, 0);
+    const auto whole =
+        fprnn::mean_square(model.evaluate(theta, std::as_const(x).view()).view(), std::as_const(y).view());
+    double sum = 0;
+    fprnn::train(model, theta, options, ramps{}, [&](const training_step& s) {
+        CHECK(s.sequences == 1);
+        sum += s.loss / 3;
+        return true;
+    });
+    CHECK(sum == doctest::Approx(whole.loss).epsilon(1e-6));
+}
+
+TEST_CASE("train: what throws while windows go on leaves the state of the last whole step") {
+    const auto model = model_of(fprnn::models::lstm());
+    const auto options = with({.windows = 3, .from = 0, .ends_when_wrong = false}, 9);
+    state whole(model.init<float>(fprnn::seed{0}), options), parts = whole;
+    fprnn::train(model, whole, options, data, go_on);
+    bool throws = true;
+    const auto sometimes = [&](fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> targets,
+                               std::uint64_t first) {
+        if (throws && first == 6) throw std::runtime_error("no more");
+        data(tokens, targets, first);
+    };
+    CHECK_THROWS_WITH_AS(fprnn::train(model, parts, options, sometimes, go_on), "no more", std::runtime_error);
+    CHECK(parts.steps == 3);
+    CHECK(parts.sequences == 6);
+    throws = false;
+    fprnn::train(model, parts, options, sometimes, go_on);
+    CHECK(std::memcmp(parts.theta.data(), whole.theta.data(),
+                      static_cast<std::size_t>(whole.theta.size()) * sizeof(float)) == 0);
 }
 
 TEST_CASE("train: windows begin to go on at their share of the training, and what is wrong begins anew") {
@@ -130,7 +195,7 @@ TEST_CASE("train: windows begin to go on at their share of the training, and wha
                      before = s.sequences;
                      return true;
                  });
-    CHECK(begun == std::vector<index>{4, 4, 4, 4, 4, 4, 4, 0, 0, 4, 0, 0});
+    CHECK(begun == std::vector<index>{4, 4, 4, 4, 4, 4, 4, 1, 1, 2, 1, 1});
     // An untrained model has hardly six right answers in a row.
     auto other = model.init<float>(fprnn::seed{0});
     index all = 0;
@@ -173,6 +238,10 @@ TEST_CASE("train: with windows that go on a state that is taken up again gives t
         CHECK(std::memcmp(again.theta.data(), whole.theta.data(),
                           static_cast<std::size_t>(whole.theta.size()) * sizeof(float)) == 0);
         CHECK(again.ongoing.window == whole.ongoing.window);
+        CHECK(again.ongoing.left == whole.ongoing.left);
+        for (std::size_t i = 0; i < 2; ++i)
+            CHECK(std::equal(again.ongoing.carry.blocks[i].begin(), again.ongoing.carry.blocks[i].end(),
+                             whole.ongoing.carry.blocks[i].begin()));
         CHECK(again.ongoing.sequence == whole.ongoing.sequence);
     }
 }
@@ -214,10 +283,37 @@ TEST_CASE("train: state_passing that cannot be is refused before anything is tra
     options.state_passing.reset();
     CHECK_THROWS_WITH_AS(fprnn::train(model, four, options, data, go_on),
                          "train: the state's sequences go on in 4 rows, expected none", fprnn::argument_error);
-    options.state_passing = state_passing{.windows = 3};
-    four.ongoing.window[2] = 3;
-    CHECK_THROWS_WITH_AS(fprnn::train(model, four, options, data, go_on),
-                         "train: the state's windows must be in [0,3), got 3", fprnn::argument_error);
+    options.state_passing = state_passing{.windows = 3, .from = 0};
+    const auto refuses = [&](state s, const auto& change, const std::string& said) {
+        change(s.ongoing);
+        CHECK_THROWS_WITH_AS(fprnn::train(model, s, options, data, go_on), said.c_str(), fprnn::argument_error);
+    };
+    using ongoing = fprnn::ongoing_sequences<float>;
+    refuses(
+        four, [](ongoing& o) { o.window[2] = 4; }, "train: the state's ongoing window must be in [0,3], got 4");
+    refuses(
+        four, [](ongoing& o) { o.left[2] = -1; },
+        "train: the state's ongoing left must be in [0," + std::to_string(3 - four.ongoing.window[2]) + "], got -1");
+    refuses(
+        four, [](ongoing& o) { o.sequence[0] = 1000; },
+        "train: the state's ongoing sequence must be in [0," + std::to_string(four.sequences - 1) + "], got 1000");
+    refuses(
+        four, [](ongoing& o) { o.sequence.pop_back(); },
+        "train: the state's ongoing sequence must be of as many rows as left, 4, got 3");
+    refuses(
+        four,
+        [](ongoing& o) {
+            o.left = {0, 0, 1, 0}, o.window = {1, 1, 1, 1}, o.carry.blocks.clear();
+        },
+        "train: the state's ongoing carry must be there where windows are left, got 0");
+    const index width = four.ongoing.carry.blocks[0].shape()[1];
+    refuses(
+        four,
+        [&](ongoing& o) {
+            o.carry.blocks[0] = tensor<float>({1, width});
+        },
+        "train: the carry that windows go on from must be [4,numbers] in every block, got [1," + std::to_string(width) +
+            "]");
 }
 
 }  // namespace

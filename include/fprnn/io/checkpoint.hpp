@@ -9,7 +9,6 @@
 namespace fprnn {
 
 namespace detail {
-inline constexpr std::uintmax_t most_of_ongoing = std::uintmax_t{1} << 30;  // bytes
 inline constexpr std::string_view checkpoint_stem = "checkpoint-", checkpoint_ending = ".safetensors";
 }  // namespace detail
 
@@ -93,16 +92,13 @@ struct checkpoint_search {
 template <std::floating_point T>
 checkpoint_search load_latest_checkpoint(const std::filesystem::path& folder, training_state<T>& state,
                                          const nlohmann::ordered_json& configuration) {
-    const std::uintmax_t most = sizeof(std::uint64_t) + detail::max_header +
-                                4 * static_cast<std::uintmax_t>(state.theta.size()) * sizeof(T) +
-                                detail::most_of_ongoing;
     checkpoint_search search;
     const auto all = checkpoints_in(folder);
     std::string reasons;
     for (const auto& [step, path] : all) {
         try {
             training_state<T> read = state;
-            decode_checkpoint(read_file(path, most), path.string(), read, configuration);
+            decode_checkpoint(read_file(path, std::filesystem::file_size(path)), path.string(), read, configuration);
             // Under another name it would be met again and again, or hide newer ones.
             if (read.steps != step)
                 throw std::runtime_error(path.string() + ": holds step " + std::to_string(read.steps));

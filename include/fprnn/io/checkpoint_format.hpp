@@ -15,8 +15,8 @@
 #include <utility>
 
 /// A checkpoint: a training_state as a safetensors file. Its arrays are the parameters and what is kept
-/// beside each, under theta., first_moment., second_moment. and last_good., and where windows go on the rows'
-/// sequences and windows and their carry, under ongoing.; its metadata are the rest as
+/// beside each, under theta., first_moment., second_moment. and last_good., and where windows go on what is known of
+/// them, under ongoing.; its metadata are the rest as
 /// text: the numbers, doubles with as many digits as bring back their bits, the run's configuration as JSON,
 /// the format's version and a checksum.
 namespace fprnn {
@@ -83,7 +83,7 @@ struct checkpoint_metadata {
 };
 
 inline constexpr std::string_view ongoing_sequence = "ongoing.sequence", ongoing_window = "ongoing.window",
-                                  ongoing_carry = "ongoing.carry.";
+                                  ongoing_left = "ongoing.left", ongoing_carry = "ongoing.carry.";
 
 /// The arrays of sequences that go on; none where none do.
 template <class T>
@@ -100,6 +100,7 @@ void append_ongoing(std::vector<named_array>& arrays, const ongoing_sequences<T>
     if (n == 0) return;
     append(std::string(ongoing_sequence), rows.sequence, {n});
     append(std::string(ongoing_window), rows.window, {n});
+    append(std::string(ongoing_left), rows.left, {n});
     for (std::size_t i = 0; i < rows.carry.blocks.size(); ++i)
         append(std::string(ongoing_carry) + std::to_string(i), rows.carry.blocks[i],
                {n, rows.carry.blocks[i].shape()[1]});
@@ -175,8 +176,8 @@ ongoing_sequences<T> take_ongoing(std::unordered_map<std::string_view, const nam
         arrays.erase(found);
         return a;
     };
-    for (const auto& [name, numbers] :
-         {std::pair(ongoing_sequence, &rows.sequence), std::pair(ongoing_window, &rows.window)}) {
+    for (const auto& [name, numbers] : {std::pair(ongoing_sequence, &rows.sequence),
+                                        std::pair(ongoing_window, &rows.window), std::pair(ongoing_left, &rows.left)}) {
         const named_array* const a = take(std::string(name));
         if (!a && rows.sequence.empty()) return rows;
         if (!a || a->dtype != dtype_of<index> || a->extents.size() != 1 || a->extents[0] < 1)

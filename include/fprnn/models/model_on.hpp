@@ -155,10 +155,10 @@ variable model_on<T, Backend, X>::record_blocks(tape<T, Backend, X>& t, variable
         }
         x = block(i).record_on(t, d, prefix_of_block(i), x, n, of_block);
     }
-    if (carry) *carry = std::move(next);
     x = head.record_on(t, size.of_head(), "head.", x, n, nullptr);
     if constexpr (std::is_same_v<X, T>)
-        if (size.tied) return linear(t, "embedding", x);
+        if (size.tied) x = linear(t, "embedding", x);
+    if (carry) *carry = std::move(next);
     return x;
 }
 

@@ -99,6 +99,7 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
     batch_of data;
     windows_of<T, std::remove_reference_t<Sample>> windows(options.state_passing.value_or(state_passing{}),
                                                            options.batch, options.length);
+    if (options.state_passing) windows.try_sample(sample);
     ongoing_sequences<T> ongoing;
     tape<T, Backend, X> records(theta, updates.there, backend);
     std::vector<solution<T, typename Backend::template array<X>, typename Backend::template array<T>>> how;
@@ -157,6 +158,12 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
             // Back to the parameters whose loss was finite; these already gave one that is not.
             return not_finite("the loss is " + detail::number_text(outcome.loss) + "; the largest parameter is '" +
                               name + "' with " + detail::number_text(value));
+        }
+        if (windowed) {
+            ongoing.validate_carry(batch);
+            for (const tensor<T>& c : ongoing.carry.blocks)
+                if (!std::all_of(c.begin(), c.end(), [](T x) { return math::is_finite(x); }))
+                    return not_finite("a state that the next windows go on from is not finite");
         }
         records.back(loss);
         for (const auto& e : theta.entries())
@@ -226,12 +233,12 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 /// takes is not counted. A run is reproducible to the bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
 ///
 /// model(tape, tokens, &how) gives logits [batch,tokens,V], of real inputs model(tape, inputs, &how);
-/// sample(tokens, targets, first) fills both [batch,tokens] with the sequences first, first + 1, …, see
-/// sampler; observe(training_step) returns whether to go on.
+/// sample(tokens, targets, first) fills both [batch,tokens] with the sequences first, first + 1, …, with
+/// options.state_passing one whole sequence at a time, see sampler; observe(training_step) returns whether to go on.
 ///
 /// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing,
-/// unless model, sample or observe do, or the adjoint is `unrolled` or `truncated`. A model resizes `how` and
-/// does not append.
+/// unless model, sample or observe do, or the adjoint is `unrolled` or `truncated`, or windows go on. A model
+/// resizes `how` and does not append.
 ///
 /// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
 ///

@@ -87,7 +87,7 @@ struct training_options {
                 [&] { return "time_limit must be positive, got " + detail::number_text(time_limit); });
         require(max_norm > 0, "train",
                 [&] { return "max_norm must be positive, got " + detail::number_text(max_norm); });
-        if (state_passing) state_passing->validate(length);
+        if (state_passing) state_passing->validate(batch, length);
     }
 };
 

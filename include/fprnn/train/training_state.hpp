@@ -67,16 +67,12 @@ struct training_memory {
 
 private:
     void validate_ongoing(const training_options& options) const {
-        const auto rows = static_cast<index>(ongoing.window.size());
+        const auto rows = static_cast<index>(ongoing.left.size());
         require(rows == 0 || (options.state_passing && rows == options.batch), "train", [&] {
             return "the state's sequences go on in " + std::to_string(rows) + " rows, expected " +
                    (options.state_passing ? std::to_string(options.batch) + ", the batch" : "none");
         });
-        for (const index at : ongoing.window)
-            require(at >= 0 && at < options.state_passing->windows, "train", [&] {
-                return "the state's windows must be in [0," + std::to_string(options.state_passing->windows) +
-                       "), got " + std::to_string(at);
-            });
+        if (options.state_passing) ongoing.validate(options.state_passing->windows, sequences);
     }
     /// The parameters, of which those that are frozen do not decay: AdamW leaves what neither decays nor has
     /// a gradient as it is.

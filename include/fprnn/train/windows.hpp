@@ -23,42 +23,57 @@ public:
     /// Where a row's sequence has ended, the next one begins, numbered from `first` on, with a carry of zeros;
     /// their number is returned. The batch becomes the rows' windows.
     index read(Sample& sample, ongoing_sequences<T>& rows, index first, batch_of& window) {
-        rows.sequence.resize(static_cast<std::size_t>(rows_));
-        rows.window.resize(static_cast<std::size_t>(rows_));
+        const auto n = static_cast<std::size_t>(rows_);
+        const bool are_first = rows.left.empty();
+        rows.sequence.resize(n);
+        rows.window.resize(n);
+        rows.left.resize(n);
         index begun = 0;
-        for (std::size_t b = 0; b < rows.window.size(); ++b) {
-            if (rows.window[b] > 0) continue;
+        for (std::size_t b = 0; b < n; ++b) {
+            if (rows.left[b] > 0) continue;
+            // how_.windows · (b + 1) / rows_, rounded up, without a product that may be too large.
+            const auto place = static_cast<index>(b) + 1;
+            rows.left[b] = are_first ? how_.windows / rows_ * place + (how_.windows % rows_ * place + rows_ - 1) / rows_
+                                     : how_.windows;
+            rows.window[b] = 0;
             rows.sequence[b] = first + begun++;
             for (auto& carry : rows.carry.blocks) {
                 const index width = carry.shape()[1];
                 std::fill_n(carry.data() + static_cast<index>(b) * width, width, T(0));
             }
         }
-        held_.resize(rows.window.size(), -1);
-        whole_.resize(rows.window.size());
-        for (std::size_t b = 0; b < held_.size(); ++b) {
-            if (held_[b] == rows.sequence[b]) continue;
-            held_[b] = -1;
-            whole_[b].read(sample, 1, how_.windows * length_, static_cast<std::uint64_t>(rows.sequence[b]));
-            held_[b] = rows.sequence[b];
-        }
+        held_.resize(n, -1);
+        whole_.resize(n);
+        for (std::size_t b = 0; b < n; ++b)
+            if (held_[b] != rows.sequence[b]) read_whole(sample, b, rows.sequence[b]);
         copy(
             rows, window.inputs, [](auto& sequence) -> auto& { return sequence.inputs; });
         copy(
             rows, window.targets, [](auto& sequence) -> auto& { return sequence.targets; });
         return begun;
     }
+    /// Asks for the first sequence, so that what the data refuse is known before anything is trained.
+    void try_sample(Sample& sample) {
+        held_.resize(1, -1);
+        whole_.resize(1);
+        read_whole(sample, 0, 0);
+    }
     /// Each row goes on to its next window, or has ended. is_wrong(b): whether an answer in its window is wrong.
     template <class IsWrong>
     void advance(ongoing_sequences<T>& rows, const IsWrong& is_wrong) const {
         for (std::size_t b = 0; b < rows.window.size(); ++b) {
-            index& next = rows.window[b];
-            const bool ends = ++next == how_.windows || (how_.ends_when_wrong && is_wrong(static_cast<index>(b)));
-            if (ends) next = 0;
+            ++rows.window[b];
+            --rows.left[b];
+            if (how_.ends_when_wrong && is_wrong(static_cast<index>(b))) rows.left[b] = 0;
         }
     }
 
 private:
+    void read_whole(Sample& sample, std::size_t row, index sequence) {
+        held_[row] = -1;  // also when this throws
+        whole_[row].read(sample, 1, how_.windows * length_, static_cast<std::uint64_t>(sequence));
+        held_[row] = sequence;
+    }
     template <class Numbers, class Part>
     void copy(const ongoing_sequences<T>& rows, Numbers& to, const Part& part) {
         shape extents = part(whole_.front()).shape();
