@@ -169,7 +169,7 @@ void check_task(const options& o) {
                std::to_string(o.training.first_length));
     require_task(o);
     if (o.model.kind == block::transformer) {
-        const fp::index most = std::max(o.windows * o.training.length, tokens_of_test(o.data, o.test_lengths.back()));
+        const fp::index most = longest_sequence(o);
         if (most > o.model.size.context)
             refuse("--context", "at least " + std::to_string(most) + ", the longest sequence",
                    std::to_string(o.model.size.context));

@@ -206,7 +206,7 @@ private:
         add("--heads", "H",
             "heads, which divide --d-inner (fp-mamba2, mamba2, delta-product, gated-deltanet, transformer)", "4",
             into(size.heads, whole{1, 1 << 12}));
-        add("--context", "N", "tokens that a transformer has room for", "1024",
+        add("--context", "N", "tokens that a transformer has room for", "those of the longest sequence",
             into(size.context, whole{1, most_tokens}));
         app_.add_flag(
             "--convolution", o_.model.convolution,

@@ -83,6 +83,7 @@ public:
         m.model.size.layers = layers;
         use_model(m, model);
         if (o_.paper_size) use_paper_widths(m);
+        give_room(m);
         solve_by_token(m);
         return m;
     }

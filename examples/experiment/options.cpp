@@ -48,10 +48,19 @@ void fill_in(options& o) {
         o.training.state_passing = {.windows = o.windows,
                                     .from = o.windows_from,
                                     .ends_when_wrong = o.data.task == data_options::kind::word_problem};
+    give_room(o);
     // What takes up to an hour goes on where it was ended.
     if (o.shown && o.shown->of != exhibit::kind::comparison && silent("--checkpoint-every"))
         o.checkpoint_every = std::max<fp::index>(1, o.training.steps / 10);
     o.training.warmup_steps = std::min<fp::index>(200, o.training.steps / 4);
+}
+
+fp::index longest_sequence(const options& o) {
+    return std::max(o.windows * o.training.length, tokens_of_test(o.data, o.test_lengths.back()));
+}
+void give_room(options& o) {
+    if (o.model.kind == architecture::block::transformer)
+        defaults{o}("--context", o.model.size.context, longest_sequence(o));
 }
 
 void use_task(options& o, const std::string& task) {

@@ -90,6 +90,10 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
 void fill_in(options& o);
 void use_task(options& o, const std::string& task);
 void use_model(options& o, const std::string& model);
+/// Tokens of the longest sequence, in training or in tests.
+fp::index longest_sequence(const options& o);
+/// As many as that for a transformer.
+void give_room(options& o);
 void use_mixer(options& o, const std::string& mixer, int reflections = 1);
 
 /// Refuses what no option can say alone; nothing is trained before that. Errors: as for read_options.
