@@ -72,9 +72,9 @@ void print_exhibits(std::ostream& printed) {
     }
 }
 
-/// Refuses an option that stands at the end or before another one and has no value, and an empty one, --out=. CLI11 takes whatever
-/// comes next for the value, and then what follows that for an argument too many. What begins with "--" and
-/// is meant is written --out=--folder.
+/// Refuses an option that stands at the end or before another one and has no value, and an empty one, --out=.
+/// CLI11 takes whatever comes next for the value, and then what follows that for an argument too many. What
+/// begins with "--" and is meant is written --out=--folder.
 void require_values(const CLI::App& app, const std::vector<std::string>& arguments) {
     const auto option_of = [&](const std::string& text) {
         return text.starts_with('-') ? app.get_option_no_throw(text) : nullptr;

@@ -234,7 +234,8 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 ///
 /// model(tape, tokens, &how) gives logits [batch,tokens,V], of real inputs model(tape, inputs, &how);
 /// sample(tokens, targets, first) fills both [batch,tokens] with the sequences first, first + 1, …, with
-/// options.state_passing one whole sequence at a time, see sampler; observe(training_step) returns whether to go on.
+/// options.state_passing one whole sequence at a time, see sampler; observe(training_step) returns whether to
+/// go on.
 ///
 /// Tape and `how` are the same for all steps: after the first step of a length, steps allocate nothing,
 /// unless model, sample or observe do, or the adjoint is `unrolled` or `truncated`, or windows go on. A model

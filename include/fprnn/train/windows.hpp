@@ -11,8 +11,8 @@
 
 namespace fprnn::detail {
 
-/// The windows that a batch of ongoing sequences is at. Of each row it holds the whole sequence, which is asked
-/// for when it is not the one that is held, so that a training that is taken up again finds the same.
+/// The windows that a batch of ongoing sequences is at. Of each row it holds the whole sequence, which is
+/// asked for when it is not the one that is held, so that a training that is taken up again finds the same.
 template <class T, class Sample>
 class windows_of {
 public:
@@ -46,10 +46,8 @@ public:
         whole_.resize(n);
         for (std::size_t b = 0; b < n; ++b)
             if (held_[b] != rows.sequence[b]) read_whole(sample, b, rows.sequence[b]);
-        copy(
-            rows, window.inputs, [](auto& sequence) -> auto& { return sequence.inputs; });
-        copy(
-            rows, window.targets, [](auto& sequence) -> auto& { return sequence.targets; });
+        copy(rows, &batch_of::inputs, window);
+        copy(rows, &batch_of::targets, window);
         return begun;
     }
     /// Asks for the first sequence, so that what the data refuse is known before anything is trained.
@@ -74,16 +72,17 @@ private:
         whole_[row].read(sample, 1, how_.windows * length_, static_cast<std::uint64_t>(sequence));
         held_[row] = sequence;
     }
-    template <class Numbers, class Part>
-    void copy(const ongoing_sequences<T>& rows, Numbers& to, const Part& part) {
-        shape extents = part(whole_.front()).shape();
+    template <class Part>
+    void copy(const ongoing_sequences<T>& rows, Part part, batch_of& window) const {
+        auto& to = window.*part;
+        shape extents = (whole_.front().*part).shape();
         const index of_token = extents.count() / (how_.windows * length_);
         extents = extents.rank() == 2 ? shape{rows_, length_} : shape{rows_, length_, of_token};
         if (to.shape() != extents) to.assign(extents);
         const index n = length_ * of_token;
         for (index b = 0; b < rows_; ++b) {
             const auto row = static_cast<std::size_t>(b);
-            std::copy_n(part(whole_[row]).data() + rows.window[row] * n, n, to.data() + b * n);
+            std::copy_n((whole_[row].*part).data() + rows.window[row] * n, n, to.data() + b * n);
         }
     }
 
