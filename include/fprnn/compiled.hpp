@@ -5,7 +5,9 @@
 /// these instances are in that library, and a program compiles what its own expressions add. src/float.cpp
 /// and src/double.cpp make the library, which has to be compiled for the same processor as the program.
 /// Without FPRNN_COMPILED all is in the headers, and this one declares nothing.
+#include <fprnn/models/delta_product.hpp>
 #include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/fp_mamba2.hpp>
 #include <fprnn/models/sequence_model.hpp>
 #include <fprnn/train/trainer.hpp>
 
@@ -26,6 +28,8 @@
     instance void eigen::multiply_back_packed<T>(matrix<T>, packed_matrix<T>, packed_matrix<T>, bool);              \
     instance class parameter_tree<T>;                                                                               \
     instance class adamw<T>;                                                                                        \
+    instance struct training_memory<T>;                                                                             \
+    instance struct ongoing_sequences<T>;                                                                           \
     instance void graph::add_parameters<T>(const graph::view&, parameter_tree<T>&, const dims&, const std::string&, \
                                            seed);                                                                   \
     instance parameter_tree<T> models::init<T>(const models::model_dims&, std::span<const graph::view>,             \
@@ -43,7 +47,16 @@
     instance struct engine::layer_on<T, Backend, T>;                                                                \
     instance struct engine::chunk_of_a_token<T, Backend>;                                                           \
     instance struct models::model_on<T, Backend, T>;                                                                \
+    FPRNN_TRAINING_ON(instance, T, Backend)                                                                         \
     FPRNN_OPERATIONS_ON(instance, T, Backend)
+
+/// Of training on tokens and classes.
+#define FPRNN_TRAINING_ON(instance, T, Backend)                                                                    \
+    instance void detail::cross_entropy<T, T, Backend>(view<const T>, view<const std::int32_t>, view<T>, Backend&, \
+                                                       cross_entropy_result<T>&);                                  \
+    instance class detail::training_run<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>;              \
+    instance evaluation detail::evaluate_parts<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>(       \
+        index, index, const detail::measure_part<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>&);
 
 #define FPRNN_OPERATIONS_ON(instance, T, Backend)                                          \
     FPRNN_OPERATION_ON(instance, T, Backend, input<T, Backend>)                            \
@@ -58,6 +71,11 @@
     FPRNN_OPERATION_ON(instance, T, Backend, l2_normalise<T, Backend>)                     \
     FPRNN_OPERATION_ON(instance, T, Backend, norm<rms_norm_function, T, Backend>)          \
     FPRNN_OPERATION_ON(instance, T, Backend, norm<layer_norm_function, T, Backend>)        \
+    FPRNN_OPERATION_ON(instance, T, Backend, norm_of_parts<rms_norm_function, T, Backend>) \
+    FPRNN_OPERATION_ON(instance, T, Backend, l2_normalise_parts<T, Backend>)               \
+    FPRNN_OPERATION_ON(instance, T, Backend, recur<head_scan_recurrence<1>, T, Backend>)   \
+    FPRNN_OPERATION_ON(instance, T, Backend, recur<gated_delta_recurrence, T, Backend>)    \
+    FPRNN_OPERATION_ON(instance, T, Backend, recur<convolution_recurrence<4>, T, Backend>) \
     FPRNN_MIXER_ON(instance, T, Backend, householder_mixer<1>)                             \
     FPRNN_MIXER_ON(instance, T, Backend, householder_mixer<2>)                             \
     FPRNN_MIXER_ON(instance, T, Backend, householder_mixer<4>)                             \
@@ -74,7 +92,8 @@
     FPRNN_OPERATION_ON(instance, T, Backend, prepared_mixer<__VA_ARGS__, 2, T, Backend>) \
     FPRNN_OPERATION_ON(instance, T, Backend, mix<__VA_ARGS__, T, Backend>)               \
     FPRNN_REDUCTION_ON(instance, T, Backend, __VA_ARGS__, kernel::no_norm)               \
-    FPRNN_REDUCTION_ON(instance, T, Backend, __VA_ARGS__, layer_norm_function)
+    FPRNN_REDUCTION_ON(instance, T, Backend, __VA_ARGS__, layer_norm_function)           \
+    FPRNN_REDUCTION_ON(instance, T, Backend, __VA_ARGS__, rms_norm_function)
 
 #define FPRNN_REDUCTION_ON(instance, T, Backend, Mixer, Norm)        \
     instance struct engine::reduced_tokens<Mixer, Norm, T, Backend>; \

@@ -29,53 +29,58 @@ void numbered(fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> target
         }
 }
 
+using batch_of_tokens = fprnn::detail::batch_of<float, decltype((numbered))>;
+using windows = fprnn::detail::windows_of<float, batch_of_tokens>;
+const fprnn::detail::reader_of<batch_of_tokens> read_numbered = [](batch_of_tokens& batch, index sequences,
+                                                                   index length, std::uint64_t first) {
+    batch.read(numbered, sequences, length, first);
+};
+
 TEST_CASE("windows: rows go on where they were, and where a sequence has ended the next one begins, from zeros") {
     const state_passing how{.windows = 3};
-    using windows = fprnn::detail::windows_of<float, decltype((numbered))>;
-    windows::batch_of batch;
+    batch_of_tokens batch;
     windows rows(how, 2, 4);
     fprnn::ongoing_sequences<float> at;
     const auto first_tokens = [&] { return std::pair(batch.inputs(0, 0), batch.inputs(1, 0)); };
     const auto right = [](index) { return false; };
 
-    CHECK(rows.read(numbered, at, 7, batch) == 2);
+    CHECK(rows.read(read_numbered, at, 7, batch) == 2);
     CHECK(batch.inputs.shape() == fprnn::shape{2, 4});
     CHECK(first_tokens() == std::pair(700, 800));
     CHECK(batch.targets(1, 3) == -803);
     CHECK(at.left == std::vector<index>{2, 3});
     at.carry.blocks = {tensor<float>({2, 1}, {1, 2}), tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6})};
     rows.advance(at, [](index row) { return row == 1; });
-    CHECK(rows.read(numbered, at, 9, batch) == 1);  // row 1 was wrong
+    CHECK(rows.read(read_numbered, at, 9, batch) == 1);  // row 1 was wrong
     CHECK(first_tokens() == std::pair(704, 900));
     CHECK(batch.targets(0, 1) == -705);
     CHECK(std::vector<float>(at.carry.blocks[0].begin(), at.carry.blocks[0].end()) == std::vector<float>{1, 0});
     CHECK(std::vector<float>(at.carry.blocks[1].begin(), at.carry.blocks[1].end()) ==
           std::vector<float>{1, 2, 3, 0, 0, 0});
     rows.advance(at, right);
-    CHECK(rows.read(numbered, at, 10, batch) == 1);  // row 0's first sequence has two windows
+    CHECK(rows.read(read_numbered, at, 10, batch) == 1);  // row 0's first sequence has two windows
     CHECK(first_tokens() == std::pair(1000, 904));
     rows.advance(at, right);
-    CHECK(rows.read(numbered, at, 11, batch) == 0);
+    CHECK(rows.read(read_numbered, at, 11, batch) == 0);
     CHECK(first_tokens() == std::pair(1004, 908));
     rows.advance(at, right);
-    CHECK(rows.read(numbered, at, 11, batch) == 1);  // row 1 was at its end
+    CHECK(rows.read(read_numbered, at, 11, batch) == 1);  // row 1 was at its end
     CHECK(first_tokens() == std::pair(1008, 1100));
 
     // Others that know the rows alone find the same.
     windows others(how, 2, 4);
-    windows::batch_of again;
-    CHECK(others.read(numbered, at, 12, again) == 0);
+    batch_of_tokens again;
+    CHECK(others.read(read_numbered, at, 12, again) == 0);
     CHECK(again.inputs(0, 3) == 1011);
     CHECK(again.inputs(1, 2) == 1102);
 }
 
 TEST_CASE("windows: without ends_when_wrong a sequence has all of its windows") {
-    using windows = fprnn::detail::windows_of<float, decltype((numbered))>;
     windows rows({.windows = 2, .ends_when_wrong = false}, 1, 2);
-    windows::batch_of batch;
+    batch_of_tokens batch;
     fprnn::ongoing_sequences<float> at;
     for (const auto token : {0, 2, 100, 102}) {
-        (void)rows.read(numbered, at, at.window.empty() ? 0 : 1, batch);
+        (void)rows.read(read_numbered, at, at.window.empty() ? 0 : 1, batch);
         CHECK(batch.inputs(0, 0) == token);
         rows.advance(at, [](index) { return true; });
     }

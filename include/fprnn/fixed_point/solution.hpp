@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/backend/default.hpp>
 #include <fprnn/core/tensor.hpp>
 #include <fprnn/operations/work.hpp>
 
@@ -89,5 +90,9 @@ struct solution : convergence {
     /// On a tape: how the adjoint was solved, for no sequences until the tape goes back.
     std::shared_ptr<const convergence> adjoint;
 };
+
+/// Of the layers of a model.
+template <class T, class Backend = default_backend, class X = T>
+using solutions = std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>>;
 
 }  // namespace fprnn

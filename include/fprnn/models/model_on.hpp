@@ -61,7 +61,7 @@ struct model_on {
     using layer_on = engine::layer_on<T, Backend, X>;
     using array = array_of<X, Backend>;
     using carry_array = array_of<T, Backend>;
-    using solutions = std::vector<solution<T, array, carry_array>>;
+    using solutions = fprnn::solutions<T, Backend, X>;
 
     const model_dims& size;
     std::span<const layer_on> stack;  ///< which stands there `layers` times

@@ -48,8 +48,6 @@ public:
     /// An argument that converts instead of deducing.
     template <class A>
     using same = std::type_identity_t<A>;
-    template <class T, class Backend, class X = T>
-    using solutions = std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>>;
 
     head_layer head{head_expression()};
     model_dims size;

@@ -5,6 +5,7 @@
 #include <fprnn/train/sampler.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -18,20 +19,27 @@ concept asks_for_classes = sampler<Sample> || sampler_of<Sample, T, std::int32_t
 template <class Sample, class T>
 concept sampler_for = reads_tokens<Sample, T> || asks_for_classes<Sample, T> || sampler_of<Sample, T, T>;
 
-/// Of data that are given to train and evaluate with parameters of type T: what a batch holds, and its loss,
-/// which is the mean square where targets are real numbers, otherwise the cross-entropy.
+/// What a sampler asks for, with parameters of type T.
 template <class T, class Sample>
-struct batch {
+struct sampled {
     static constexpr bool is_sampled = sampler_for<Sample, T>;
-    static constexpr bool has_tokens = reads_tokens<Sample, T>, has_classes = asks_for_classes<Sample, T>;
-    using input = std::conditional_t<has_tokens, std::int32_t, T>;
-    using target = std::conditional_t<has_classes, std::int32_t, T>;
+    using input = std::conditional_t<reads_tokens<Sample, T>, std::int32_t, T>;
+    using target = std::conditional_t<asks_for_classes<Sample, T>, std::int32_t, T>;
+};
+
+/// Sequences and what a model is to answer, with parameters of type T; their loss is the mean square where
+/// targets are real numbers, otherwise the cross-entropy.
+template <class T, class Input, class Target>
+struct batch {
+    static constexpr bool has_tokens = std::is_same_v<Input, std::int32_t>;
+    static constexpr bool has_classes = std::is_same_v<Target, std::int32_t>;
     using outcome = std::conditional_t<has_classes, cross_entropy_result<T>, mean_square_result>;
 
-    tensor<input> inputs;    ///< [B,T] or [B,T,sample.inputs()]
-    tensor<target> targets;  ///< [B,T] or [B,T,sample.outputs()]
+    tensor<Input> inputs;    ///< [B,T] or [B,T,sample.inputs()]
+    tensor<Target> targets;  ///< [B,T] or [B,T,sample.outputs()]
 
     /// The sequences from `first` on, in the memory that is there.
+    template <class Sample>
     void read(Sample& sample, index sequences, index length, std::uint64_t first) {
         shape in{sequences, length}, out{sequences, length};
         if constexpr (!has_tokens) {
@@ -73,5 +81,12 @@ struct batch {
             return result.numbers;
     }
 };
+
+template <class T, class Sample>
+using batch_of = batch<T, typename sampled<T, Sample>::input, typename sampled<T, Sample>::target>;
+
+/// What reads a batch of any data: fills it with so many sequences of a length, from `first` on.
+template <class Batch>
+using reader_of = std::function<void(Batch&, index sequences, index length, std::uint64_t first)>;
 
 }  // namespace fprnn::detail

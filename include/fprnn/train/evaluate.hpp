@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -122,19 +123,15 @@ struct evaluation {
     double loss = 0;                                 ///< nats per token that counts, or the mean square; 0 of none
 };
 
-/// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of sample(tokens,
-/// targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers
-/// and the convergence grow with their number. A model is asked to store its sequences as X, by
-/// evaluate(theta, tokens, &how, backend, sequences_as<X>), where that is not T. argument_error unless length
-/// and sequences are at least 1.
-template <class T, class Model, class Sample, backend_for<T> Backend = default_backend, class X = T>
-evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
-                    Backend backend = Backend{}, sequences_as<X> stored = {}) {
-    static_assert(may_store<X, T, Backend>(), "evaluate: the backend does not store sequences as sequences_as says");
-    using batch_of = detail::batch<T, std::remove_reference_t<Sample>>;
-    static_assert(batch_of::is_sampled,
-                  "evaluate: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
-                  "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
+namespace detail {
+/// The sequences first … first + n − 1, and how a model's fixed points were reached.
+template <class T, class Backend, class X, class Batch>
+using measure_part =
+    std::function<void(index first, index n, typename Batch::outcome& part, solutions<T, Backend, X>& how)>;
+
+/// What evaluate makes of its parts, of any model and data.
+template <class T, class Backend, class X, class Batch>
+evaluation evaluate_parts(index length, index sequences, const measure_part<T, Backend, X, Batch>& measure) {
     require(length >= 1, "evaluate", [&] { return "length must be at least 1, got " + std::to_string(length); });
     require(sequences >= 1, "evaluate",
             [&] { return "sequences must be at least 1, got " + std::to_string(sequences); });
@@ -144,28 +141,47 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
     std::vector<fprnn::convergence> reached;
     double total = 0;
     index counted = 0;
-    batch_of data;
-    typename batch_of::outcome part;
+    typename Batch::outcome part;
     for (index first = 0; first < sequences; first += batch) {
-        const index n = std::min(batch, sequences - first);
-        data.read(sample, n, length, static_cast<std::uint64_t>(first));
-        std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>> how;
-        const auto outputs = [&] {
-            if constexpr (std::is_same_v<X, T>)
-                return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend);
-            else
-                return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend, stored);
-        }();
-        data.template measure<X>(outputs, backend, part);
+        solutions<T, Backend, X> how;
+        measure(first, std::min(batch, sequences - first), part, how);
         for (const double of_sequence : part.sequences) total += of_sequence;
-        counted += batch_of::counted(part);
-        if constexpr (batch_of::has_classes) answers.insert(answers.end(), part.answers.begin(), part.answers.end());
+        counted += Batch::counted(part);
+        if constexpr (Batch::has_classes) answers.insert(answers.end(), part.answers.begin(), part.answers.end());
         for (const auto& s : how) reached.push_back(s);
     }
     accuracies accuracy;
-    if constexpr (batch_of::has_classes) accuracy = measure_accuracy(answers, sequences, length);
+    if constexpr (Batch::has_classes) accuracy = measure_accuracy(answers, sequences, length);
     const double loss = counted == 0 ? 0 : total / static_cast<double>(counted);
     return {length, sequences, accuracy, summarise(reached, length), std::move(answers), loss};
+}
+}  // namespace detail
+
+/// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of sample(tokens,
+/// targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers
+/// and the convergence grow with their number. A model is asked to store its sequences as X, by
+/// evaluate(theta, tokens, &how, backend, sequences_as<X>), where that is not T. argument_error unless length
+/// and sequences are at least 1.
+template <class T, class Model, class Sample, backend_for<T> Backend = default_backend, class X = T>
+evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
+                    Backend backend = Backend{}, sequences_as<X> stored = {}) {
+    static_assert(may_store<X, T, Backend>(), "evaluate: the backend does not store sequences as sequences_as says");
+    static_assert(detail::sampled<T, std::remove_reference_t<Sample>>::is_sampled,
+                  "evaluate: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
+                  "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
+    using batch = detail::batch_of<T, std::remove_reference_t<Sample>>;
+    batch data;
+    return detail::evaluate_parts<T, Backend, X, batch>(
+        length, sequences, [&](index first, index n, typename batch::outcome& part, solutions<T, Backend, X>& how) {
+            data.read(sample, n, length, static_cast<std::uint64_t>(first));
+            const auto outputs = [&] {
+                if constexpr (std::is_same_v<X, T>)
+                    return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend);
+                else
+                    return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend, stored);
+            }();
+            data.template measure<X>(outputs, backend, part);
+        });
 }
 
 }  // namespace fprnn

@@ -52,27 +52,7 @@ struct ongoing_sequences {
 
     /// argument_error unless all of it is of the same rows, of sequences of so many windows, of which so many
     /// have begun.
-    void validate(index windows, index begun) const {
-        const auto refuse_unless = [](bool holds, const char* name, const std::string& expected, auto got) {
-            require(holds, "train", [&] {
-                return std::string("the state's ongoing ") + name + " must be " + expected + ", got " +
-                       std::to_string(got);
-            });
-        };
-        const std::string as_left = "of as many rows as left, " + std::to_string(left.size());
-        refuse_unless(sequence.size() == left.size(), "sequence", as_left, sequence.size());
-        refuse_unless(window.size() == left.size(), "window", as_left, window.size());
-        for (std::size_t b = 0; b < left.size(); ++b) {
-            const auto within = [&](const char* name, index value, index most) {
-                refuse_unless(value >= 0 && value <= most, name, "in [0," + std::to_string(most) + "]", value);
-            };
-            within("sequence", sequence[b], begun - 1);
-            within("window", window[b], windows);
-            within("left", left[b], windows - window[b]);
-            refuse_unless(left[b] == 0 || !carry.blocks.empty(), "carry", "there where windows are left", 0);
-        }
-        validate_carry(static_cast<index>(left.size()));
-    }
+    void validate(index windows, index begun) const;
     /// argument_error unless the carry is [rows, numbers] in every block.
     void validate_carry(index rows) const {
         for (const tensor<T>& c : carry.blocks)
@@ -82,5 +62,27 @@ struct ongoing_sequences {
             });
     }
 };
+
+template <class T>
+void ongoing_sequences<T>::validate(index windows, index begun) const {
+    const auto refuse_unless = [](bool holds, const char* name, const std::string& expected, auto got) {
+        require(holds, "train", [&] {
+            return std::string("the state's ongoing ") + name + " must be " + expected + ", got " + std::to_string(got);
+        });
+    };
+    const std::string as_left = "of as many rows as left, " + std::to_string(left.size());
+    refuse_unless(sequence.size() == left.size(), "sequence", as_left, sequence.size());
+    refuse_unless(window.size() == left.size(), "window", as_left, window.size());
+    for (std::size_t b = 0; b < left.size(); ++b) {
+        const auto within = [&](const char* name, index value, index most) {
+            refuse_unless(value >= 0 && value <= most, name, "in [0," + std::to_string(most) + "]", value);
+        };
+        within("sequence", sequence[b], begun - 1);
+        within("window", window[b], windows);
+        within("left", left[b], windows - window[b]);
+        refuse_unless(left[b] == 0 || !carry.blocks.empty(), "carry", "there where windows are left", 0);
+    }
+    validate_carry(static_cast<index>(left.size()));
+}
 
 }  // namespace fprnn

@@ -13,16 +13,14 @@ namespace fprnn::detail {
 
 /// The windows that a batch of ongoing sequences is at. Of each row it holds the whole sequence, which is
 /// asked for when it is not the one that is held, so that a training that is taken up again finds the same.
-template <class T, class Sample>
+template <class T, class Batch>
 class windows_of {
 public:
-    using batch_of = batch<T, Sample>;
-
     windows_of(const state_passing& how, index rows, index length) : how_(how), rows_(rows), length_(length) {}
 
     /// Where a row's sequence has ended, the next one begins, numbered from `first` on, with a carry of zeros;
     /// their number is returned. The batch becomes the rows' windows.
-    index read(Sample& sample, ongoing_sequences<T>& rows, index first, batch_of& window) {
+    index read(const reader_of<Batch>& reader, ongoing_sequences<T>& rows, index first, Batch& window) {
         const auto n = static_cast<std::size_t>(rows_);
         const bool are_first = rows.left.empty();
         rows.sequence.resize(n);
@@ -45,16 +43,16 @@ public:
         held_.resize(n, -1);
         whole_.resize(n);
         for (std::size_t b = 0; b < n; ++b)
-            if (held_[b] != rows.sequence[b]) read_whole(sample, b, rows.sequence[b]);
-        copy(rows, &batch_of::inputs, window);
-        copy(rows, &batch_of::targets, window);
+            if (held_[b] != rows.sequence[b]) read_whole(reader, b, rows.sequence[b]);
+        copy(rows, &Batch::inputs, window);
+        copy(rows, &Batch::targets, window);
         return begun;
     }
     /// Asks for the first sequence, so that what the data refuse is known before anything is trained.
-    void try_sample(Sample& sample) {
+    void try_first(const reader_of<Batch>& reader) {
         held_.resize(1, -1);
         whole_.resize(1);
-        read_whole(sample, 0, 0);
+        read_whole(reader, 0, 0);
     }
     /// Each row goes on to its next window, or has ended. is_wrong(b): whether an answer in its window is wrong.
     template <class IsWrong>
@@ -67,13 +65,13 @@ public:
     }
 
 private:
-    void read_whole(Sample& sample, std::size_t row, index sequence) {
+    void read_whole(const reader_of<Batch>& reader, std::size_t row, index sequence) {
         held_[row] = -1;  // also when this throws
-        whole_[row].read(sample, 1, how_.windows * length_, static_cast<std::uint64_t>(sequence));
+        reader(whole_[row], 1, how_.windows * length_, static_cast<std::uint64_t>(sequence));
         held_[row] = sequence;
     }
     template <class Part>
-    void copy(const ongoing_sequences<T>& rows, Part part, batch_of& window) const {
+    void copy(const ongoing_sequences<T>& rows, Part part, Batch& window) const {
         auto& to = window.*part;
         shape extents = (whole_.front().*part).shape();
         const index of_token = extents.count() / (how_.windows * length_);
@@ -88,8 +86,8 @@ private:
 
     state_passing how_;
     index rows_, length_;
-    std::vector<index> held_;      ///< numbers of the sequences in whole_, -1 of none
-    std::vector<batch_of> whole_;  ///< [1, windows · length]
+    std::vector<index> held_;   ///< numbers of the sequences in whole_, -1 of none
+    std::vector<Batch> whole_;  ///< [1, windows · length]
 };
 
 }  // namespace fprnn::detail

@@ -1,0 +1,301 @@
+#pragma once
+
+#include <fprnn/core/math.hpp>
+#include <fprnn/train/batch.hpp>
+#include <fprnn/train/evaluate.hpp>
+#include <fprnn/train/training_state.hpp>
+#include <fprnn/train/training_step.hpp>
+#include <fprnn/train/update.hpp>
+#include <fprnn/train/windows.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fprnn::detail {
+
+/// A training of any model on any data. What it asks of them are functions, so that it is compiled once for a
+/// number type, a backend and a kind of batch. Whatever throws, `remembered` is that of the last whole step.
+template <class T, class Backend, class X, class Batch>
+class training_run {
+public:
+    using solutions = fprnn::solutions<T, Backend, X>;
+    struct calls {
+        reader_of<Batch> read;
+        std::function<variable(tape<T, Backend, X>&, const Batch&, solutions&)> model;
+        std::function<bool(const training_step&)> observe;  ///< whether to go on
+        /// The model from a carry, which becomes that after the batch; empty of a model that takes none.
+        std::function<variable(tape<T, Backend, X>&, const Batch&, models::model_carry<T>&, solutions&)> model_from{};
+    };
+
+    /// argument_error when options or state are out of their range, or ask for what the model does not.
+    training_run(parameter_tree<T>& trained, training_memory<T>& remembered, const training_options& options,
+                 Backend& backend, calls of);
+    training_run(const training_run&) = delete;
+    training_run& operator=(const training_run&) = delete;
+    ~training_run();
+
+    training_result operator()();
+
+private:
+    using clock = std::chrono::steady_clock;
+
+    /// What the next step does.
+    struct plan {
+        double done = 0;   ///< share of the training that is over
+        index length = 0;  ///< tokens a sequence
+        index batch = 0;
+        bool goes_on = false;  ///< with windows, from the carry before
+    };
+    plan next() const;
+    /// One step: forward, backward, update. What was not finite, after which parameters and memory are those
+    /// of the last step, but for what `updates_` has changed.
+    std::optional<std::string> step(const plan& p);
+    index read(const plan& p);
+    std::optional<std::string> not_finite_ahead(const plan& p);
+    void back(variable loss);
+    void measure(const plan& p, index begun);
+    std::optional<std::string> update();
+    void remember(const plan& p);
+    bool observe();
+
+    training_result end_with(training_end end, std::string message = {});
+    training_result finish(training_end end);
+    training_result restore_last_good(const std::string& what);
+
+    double seconds() const { return seconds_before_ + std::chrono::duration<double>(clock::now() - start_).count(); }
+    index last_step() const { return learning_rate_.total_steps - 1; }
+    double learning_rate(double done) const;
+
+    const training_options& options_;
+    Backend& backend_;
+    calls calls_;
+    updates_on<T, Backend> updates_;
+    parameter_tree<T>& theta_ = updates_.theta;
+    training_memory<T>& memory_ = updates_.memory;
+    learning_rate_schedule learning_rate_;
+
+    // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
+    tape<T, Backend, X> records_;
+    Batch data_;
+    typename Batch::outcome outcome_;
+    windows_of<T, Batch> windows_;
+    ongoing_sequences<T> ongoing_;  ///< of the step that is taken; memory_ has that of the step before
+    solutions how_;
+    training_step step_;
+    summary_scratch scratch_;
+    std::vector<const convergence*> adjoints_;
+
+    double seconds_before_;
+    clock::time_point start_ = clock::now();
+};
+
+template <class T, class Backend, class X, class Batch>
+training_run<T, Backend, X, Batch>::training_run(parameter_tree<T>& trained, training_memory<T>& remembered,
+                                                 const training_options& options, Backend& backend, calls of)
+    : options_((options.validate(), remembered.validate(options), options)),
+      backend_(backend),
+      calls_(std::move(of)),
+      updates_(backend, trained, remembered),
+      records_(theta_, updates_.there, backend),
+      windows_(options.state_passing.value_or(state_passing{}), options.batch, options.length),
+      seconds_before_(remembered.seconds) {
+    const index last = std::min(options.steps, std::numeric_limits<index>::max() - 1);
+    learning_rate_ = {.peak = options.optimiser.learning_rate,
+                      .warmup_steps = std::min(options.warmup(), last),
+                      .total_steps = last + 1,  // adamw refuses a rate of 0
+                      .decay = options.decay};
+    require(calls_.model_from || !options.state_passing, "train", [] {
+        return std::string(
+            "state_passing needs the CPU and a model that is callable as model(tape, inputs, carry, &how)");
+    });
+    if (options.state_passing) windows_.try_first(calls_.read);
+}
+
+// What is not inline is in fprnn::compiled.
+template <class T, class Backend, class X, class Batch>
+training_run<T, Backend, X, Batch>::~training_run() = default;
+
+template <class T, class Backend, class X, class Batch>
+training_result training_run<T, Backend, X, Batch>::operator()() {
+    start_ = clock::now();
+    while (memory_.steps < options_.steps) {
+        if (seconds() >= options_.time_limit && memory_.steps > 0) return finish(training_end::time_limit);
+        if (const auto what = step(next())) return restore_last_good(*what);
+        if (!observe()) return finish(training_end::stopped);
+    }
+    return finish(training_end::steps);
+}
+
+template <class T, class Backend, class X, class Batch>
+auto training_run<T, Backend, X, Batch>::next() const -> plan {
+    const double done = options_.share_over(memory_.steps, seconds());
+    const index length = done >= options_.full_length_at ? options_.length : memory_.length;
+    const index batch = std::max<index>(1, options_.batch * options_.length / length);
+    return {done, length, batch, options_.goes_on(done, length)};
+}
+
+template <class T, class Backend, class X, class Batch>
+std::optional<std::string> training_run<T, Backend, X, Batch>::step(const plan& p) {
+    const index begun = read(p);
+    records_.clear();
+    const variable outputs =
+        p.goes_on ? calls_.model_from(records_, data_, ongoing_.carry, how_) : calls_.model(records_, data_, how_);
+    const variable loss = data_.loss(records_, outputs, outcome_);
+    if (auto what = not_finite_ahead(p)) return what;
+    back(loss);
+    measure(p, begun);
+    // From here to observe nothing throws on the host, so what is remembered there is always a whole step.
+    if (auto what = update()) return what;
+    remember(p);
+    return std::nullopt;
+}
+
+/// Returns how many sequences are new.
+template <class T, class Backend, class X, class Batch>
+index training_run<T, Backend, X, Batch>::read(const plan& p) {
+    require(memory_.sequences <= std::numeric_limits<index>::max() - p.batch, "train", [&] {
+        return "the data have 2^63 - 1 sequences, and " + std::to_string(memory_.sequences) + " have been seen";
+    });
+    if (!p.goes_on) {
+        calls_.read(data_, p.batch, p.length, static_cast<std::uint64_t>(memory_.sequences));
+        return p.batch;
+    }
+    ongoing_ = memory_.ongoing;
+    return windows_.read(calls_.read, ongoing_, memory_.sequences, data_);
+}
+
+template <class T, class Backend, class X, class Batch>
+std::optional<std::string> training_run<T, Backend, X, Batch>::not_finite_ahead(const plan& p) {
+    if (!math::is_finite(outcome_.loss)) {
+        updates_.fetch();
+        const auto [name, value] = largest_parameter(theta_);
+        // Back to the parameters whose loss was finite; these already gave one that is not.
+        return "the loss is " + number_text(outcome_.loss) + "; the largest parameter is '" + name + "' with " +
+               number_text(value);
+    }
+    if (!p.goes_on) return std::nullopt;
+    ongoing_.validate_carry(p.batch);
+    for (const tensor<T>& c : ongoing_.carry.blocks)
+        if (!std::all_of(c.begin(), c.end(), [](T x) { return math::is_finite(x); }))
+            return "a state that the next windows go on from is not finite";
+    return std::nullopt;
+}
+
+template <class T, class Backend, class X, class Batch>
+void training_run<T, Backend, X, Batch>::back(variable loss) {
+    records_.back(loss);
+    for (const auto& e : theta_.entries())
+        if (options_.is_frozen(e.name)) backend_.fill(e.shape.count(), records_.parameter_bar_data() + e.offset, T(0));
+}
+
+/// What there is to say of the step, on its batch and before its update.
+template <class T, class Backend, class X, class Batch>
+void training_run<T, Backend, X, Batch>::measure(const plan& p, index begun) {
+    accuracies shares;
+    if constexpr (Batch::has_classes) shares = measure_accuracy(outcome_.answers, p.batch, p.length);
+    step_ = {.step = memory_.steps + 1,
+             .length = p.length,
+             .sequences = memory_.sequences + begun,
+             .loss = outcome_.loss,
+             .token_accuracy = shares.token,
+             .sequence_accuracy = shares.sequence,
+             .learning_rate = learning_rate(p.done)};
+    if (p.goes_on)
+        windows_.advance(ongoing_, [&](index b) {
+            if constexpr (Batch::has_classes) {
+                const auto row = outcome_.answers.begin() + b * p.length;
+                return std::find(row, row + p.length, answer::wrong) != row + p.length;
+            }
+            return false;
+        });
+    if (const auto c = summarise(how_, p.length, scratch_)) {
+        step_.iterations = c->median_iterations;
+        step_.share_converged = c->share_converged;
+    }
+    adjoints_.clear();
+    for (const auto& s : how_)
+        if (s.adjoint) adjoints_.push_back(s.adjoint.get());
+    if (const auto c = summarise(adjoints_, p.length, scratch_)) {
+        step_.adjoint_iterations = c->median_iterations;
+        step_.adjoint_share_converged = c->share_converged;
+    }
+}
+
+template <class T, class Backend, class X, class Batch>
+std::optional<std::string> training_run<T, Backend, X, Batch>::update() {
+    updates_.remember();
+    memory_.last_good_steps = memory_.steps;
+    if (const auto name = updates_.measure(records_, options_.max_norm, step_.gradient_norm))
+        return "the gradient of parameter '" + *name + "' is not finite";
+    if (const auto name = updates_.step(records_, step_.learning_rate))
+        return "parameter '" + *name + "' is not finite after the update";
+    return std::nullopt;
+}
+
+template <class T, class Backend, class X, class Batch>
+void training_run<T, Backend, X, Batch>::remember(const plan& p) {
+    memory_.steps = step_.step;
+    memory_.sequences = step_.sequences;
+    if (p.goes_on) std::swap(memory_.ongoing, ongoing_);
+    memory_.length = p.length;
+    memory_.learnt += 0.1 * (step_.sequence_accuracy - memory_.learnt);
+    if (memory_.learnt > options_.lengthen_at && options_.length > p.length) {
+        memory_.length = std::min(options_.length, p.length + std::max<index>(1, p.length / 2));
+        memory_.learnt = 0;
+    }
+    step_.seconds = memory_.seconds = seconds();
+    step_.done = options_.share_over(memory_.steps, memory_.seconds);
+}
+
+/// Whether the training goes on; the time that observe takes is not the training's.
+template <class T, class Backend, class X, class Batch>
+bool training_run<T, Backend, X, Batch>::observe() {
+    step_.fetch = [this] {
+        updates_.fetch();
+        updates_.hand_over();
+    };
+    const clock::time_point paused = clock::now();
+    const bool goes_on = calls_.observe(std::as_const(step_));
+    start_ += clock::now() - paused;
+    return goes_on;
+}
+
+template <class T, class Backend, class X, class Batch>
+double training_run<T, Backend, X, Batch>::learning_rate(double done) const {
+    // All of the largest number of steps would be more than an integer holds.
+    return learning_rate_(done < 1
+                              ? std::min<index>(last_step(), std::llround(done * static_cast<double>(options_.steps)))
+                              : last_step());
+}
+
+template <class T, class Backend, class X, class Batch>
+training_result training_run<T, Backend, X, Batch>::end_with(training_end end, std::string message) {
+    memory_.seconds = seconds();
+    updates_.hand_over();
+    return {end, memory_.steps, memory_.seconds, std::move(message)};
+}
+
+template <class T, class Backend, class X, class Batch>
+training_result training_run<T, Backend, X, Batch>::finish(training_end end) {
+    updates_.fetch();
+    return end_with(end);
+}
+
+template <class T, class Backend, class X, class Batch>
+training_result training_run<T, Backend, X, Batch>::restore_last_good(const std::string& what) {
+    std::string message = "train: step " + std::to_string(memory_.steps + 1) + ": " + what;
+    updates_.fetch();
+    theta_ = memory_.last_good;
+    memory_.steps = memory_.last_good_steps;
+    return end_with(training_end::nonfinite, std::move(message));
+}
+
+}  // namespace fprnn::detail
