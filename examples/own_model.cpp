@@ -4,7 +4,6 @@
 
 #include <cstdio>
 #include <string>
-#include <vector>
 
 namespace fp = fprnn;
 
@@ -36,7 +35,7 @@ public:
     /// For train: logits on the tape. `how` has a place for each fixed point.
     template <class T, class Backend>
     fp::variable operator()(fp::tape<T, Backend>& tape, fp::view<const std::int32_t> tokens,
-                            std::vector<fp::solution<T>>* how = nullptr) const {
+                            fp::solutions<T>* how = nullptr) const {
         if (how) how->resize(1);
         auto x = embedding(tape, "embedding", tokens);
         x = dense_(tape, block_size, "dense.", x, how ? &how->front() : nullptr);
@@ -47,7 +46,7 @@ public:
     /// For evaluate: the logits alone. The tape keeps what a gradient would need, which costs memory.
     template <class T, class Backend>
     fp::tensor<T> evaluate(const fp::parameter_tree<T>& theta, fp::view<const std::int32_t> tokens,
-                           std::vector<fp::solution<T>>* how, Backend backend) const {
+                           fp::solutions<T>* how, Backend backend) const {
         fp::tape<T, Backend> tape(theta, backend);
         return tape.value((*this)(tape, tokens, how));
     }

@@ -15,7 +15,7 @@ class blocks {
 public:
     using real = network::real;
     using array = typename Backend::template array<real>;
-    using solutions = std::vector<fp::solution<real, array>>;
+    using solutions = fp::solutions<real, Backend>;
     using carry = fp::models::model_carry<real>;
 
     virtual ~blocks() = default;

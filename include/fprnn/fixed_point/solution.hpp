@@ -91,8 +91,8 @@ struct solution : convergence {
     std::shared_ptr<const convergence> adjoint;
 };
 
-/// Of the layers of a model.
+/// What a model says of its layers, a solution of each.
 template <class T, class Backend = default_backend, class X = T>
-using solutions = std::vector<solution<T, array_of<X, Backend>, array_of<T, Backend>>>;
+using solutions = std::vector<solution<T, typename Backend::template array<X>, typename Backend::template array<T>>>;
 
 }  // namespace fprnn

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <functional>
 #include <type_traits>
-#include <utility>
 
 namespace fprnn::detail {
 

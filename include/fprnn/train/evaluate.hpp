@@ -124,7 +124,7 @@ struct evaluation {
 };
 
 namespace detail {
-/// The sequences first … first + n − 1, and how a model's fixed points were reached.
+/// Measures the sequences first … first + n − 1; `how` receives how the model's fixed points were reached.
 template <class T, class Backend, class X, class Batch>
 using measure_part =
     std::function<void(index first, index n, typename Batch::outcome& part, solutions<T, Backend, X>& how)>;

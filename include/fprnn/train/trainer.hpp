@@ -22,10 +22,10 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
         "train: observe must be callable as observe(const fprnn::training_step&) and return whether to go on");
     using data_of = batch_of<T, std::remove_reference_t<Sample>>;
     using run = training_run<T, Backend, X, data_of>;
-    using inputs = decltype(std::declval<const data_of&>().inputs.view());
-    constexpr bool can_go_on =
-        host_memory_backend<Backend, T> && std::is_invocable_r_v<variable, const Model&, tape<T, Backend, X>&, inputs,
-                                                                 models::model_carry<T>&, typename run::solutions*>;
+    using inputs_view = decltype(std::declval<const data_of&>().inputs.view());
+    constexpr bool can_go_on = host_memory_backend<Backend, T> &&
+                               std::is_invocable_r_v<variable, const Model&, tape<T, Backend, X>&, inputs_view,
+                                                     models::model_carry<T>&, typename run::solutions*>;
     typename run::calls calls{
         .read = [&](data_of& data, index sequences, index length,
                     std::uint64_t first) { data.read(sample, sequences, length, first); },

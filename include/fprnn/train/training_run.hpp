@@ -22,7 +22,8 @@
 namespace fprnn::detail {
 
 /// A training of any model on any data. What it asks of them are functions, so that it is compiled once for a
-/// number type, a backend and a kind of batch. Whatever throws, `remembered` is that of the last whole step.
+/// number type, a backend and a kind of batch. Whatever throws, parameters and memory are those of the last
+/// whole step, on a backend with memory of its own of the last that was fetched.
 template <class T, class Backend, class X, class Batch>
 class training_run {
 public:
@@ -35,13 +36,15 @@ public:
         std::function<variable(tape<T, Backend, X>&, const Batch&, models::model_carry<T>&, solutions&)> model_from{};
     };
 
-    /// argument_error when options or state are out of their range, or ask for what the model does not.
+    /// All that is given is used until the training ends. With state_passing the first sequence is asked for.
+    /// argument_error when options or memory are out of their range, or a model that takes no carry is to go on.
     training_run(parameter_tree<T>& trained, training_memory<T>& remembered, const training_options& options,
-                 Backend& backend, calls of);
+                 Backend& backend, calls others);
     training_run(const training_run&) = delete;
     training_run& operator=(const training_run&) = delete;
     ~training_run();
 
+    /// To be called once.
     training_result operator()();
 
 private:
@@ -55,20 +58,27 @@ private:
         bool goes_on = false;  ///< with windows, from the carry before
     };
     plan next() const;
-    /// One step: forward, backward, update. What was not finite, after which parameters and memory are those
-    /// of the last step, but for what `updates_` has changed.
+    /// Forward, backward, update. Returns what was not finite, if anything was; restore_last_good has to follow.
     std::optional<std::string> step(const plan& p);
+    /// Reads the step's batch; returns how many of its sequences begin.
     index read(const plan& p);
-    std::optional<std::string> not_finite_ahead(const plan& p);
+    std::optional<std::string> nonfinite_forward(const plan& p);
+    /// The gradient, 0 of what is frozen.
     void back(variable loss);
+    /// What there is to say of the step, on its batch and before its update.
     void measure(const plan& p, index begun);
+    void advance_windows(const plan& p);
+    /// Clips the gradient and changes the parameters; `last_good` becomes what they were.
     std::optional<std::string> update();
-    void remember(const plan& p);
+    /// The step is whole: memory_ becomes that after it.
+    void commit(const plan& p);
+    /// Whether the training goes on; the time that observe takes is not the training's.
     bool observe();
 
-    training_result end_with(training_end end, std::string message = {});
     training_result finish(training_end end);
+    /// Ends with the parameters whose loss was finite.
     training_result restore_last_good(const std::string& what);
+    training_result end_with(training_end end, std::string message = {});
 
     double seconds() const { return seconds_before_ + std::chrono::duration<double>(clock::now() - start_).count(); }
     index last_step() const { return learning_rate_.total_steps - 1; }
@@ -94,15 +104,15 @@ private:
     std::vector<const convergence*> adjoints_;
 
     double seconds_before_;
-    clock::time_point start_ = clock::now();
+    clock::time_point start_{};  ///< when training began, without the time of observe
 };
 
 template <class T, class Backend, class X, class Batch>
 training_run<T, Backend, X, Batch>::training_run(parameter_tree<T>& trained, training_memory<T>& remembered,
-                                                 const training_options& options, Backend& backend, calls of)
+                                                 const training_options& options, Backend& backend, calls others)
     : options_((options.validate(), remembered.validate(options), options)),
       backend_(backend),
-      calls_(std::move(of)),
+      calls_(std::move(others)),
       updates_(backend, trained, remembered),
       records_(theta_, updates_.there, backend),
       windows_(options.state_passing.value_or(state_passing{}), options.batch, options.length),
@@ -149,16 +159,16 @@ std::optional<std::string> training_run<T, Backend, X, Batch>::step(const plan& 
     const variable outputs =
         p.goes_on ? calls_.model_from(records_, data_, ongoing_.carry, how_) : calls_.model(records_, data_, how_);
     const variable loss = data_.loss(records_, outputs, outcome_);
-    if (auto what = not_finite_ahead(p)) return what;
+    if (auto what = nonfinite_forward(p)) return what;
     back(loss);
     measure(p, begun);
+    if (p.goes_on) advance_windows(p);
     // From here to observe nothing throws on the host, so what is remembered there is always a whole step.
     if (auto what = update()) return what;
-    remember(p);
+    commit(p);
     return std::nullopt;
 }
 
-/// Returns how many sequences are new.
 template <class T, class Backend, class X, class Batch>
 index training_run<T, Backend, X, Batch>::read(const plan& p) {
     require(memory_.sequences <= std::numeric_limits<index>::max() - p.batch, "train", [&] {
@@ -173,11 +183,10 @@ index training_run<T, Backend, X, Batch>::read(const plan& p) {
 }
 
 template <class T, class Backend, class X, class Batch>
-std::optional<std::string> training_run<T, Backend, X, Batch>::not_finite_ahead(const plan& p) {
+std::optional<std::string> training_run<T, Backend, X, Batch>::nonfinite_forward(const plan& p) {
     if (!math::is_finite(outcome_.loss)) {
         updates_.fetch();
         const auto [name, value] = largest_parameter(theta_);
-        // Back to the parameters whose loss was finite; these already gave one that is not.
         return "the loss is " + number_text(outcome_.loss) + "; the largest parameter is '" + name + "' with " +
                number_text(value);
     }
@@ -196,7 +205,6 @@ void training_run<T, Backend, X, Batch>::back(variable loss) {
         if (options_.is_frozen(e.name)) backend_.fill(e.shape.count(), records_.parameter_bar_data() + e.offset, T(0));
 }
 
-/// What there is to say of the step, on its batch and before its update.
 template <class T, class Backend, class X, class Batch>
 void training_run<T, Backend, X, Batch>::measure(const plan& p, index begun) {
     accuracies shares;
@@ -208,14 +216,6 @@ void training_run<T, Backend, X, Batch>::measure(const plan& p, index begun) {
              .token_accuracy = shares.token,
              .sequence_accuracy = shares.sequence,
              .learning_rate = learning_rate(p.done)};
-    if (p.goes_on)
-        windows_.advance(ongoing_, [&](index b) {
-            if constexpr (Batch::has_classes) {
-                const auto row = outcome_.answers.begin() + b * p.length;
-                return std::find(row, row + p.length, answer::wrong) != row + p.length;
-            }
-            return false;
-        });
     if (const auto c = summarise(how_, p.length, scratch_)) {
         step_.iterations = c->median_iterations;
         step_.share_converged = c->share_converged;
@@ -230,6 +230,17 @@ void training_run<T, Backend, X, Batch>::measure(const plan& p, index begun) {
 }
 
 template <class T, class Backend, class X, class Batch>
+void training_run<T, Backend, X, Batch>::advance_windows(const plan& p) {
+    windows_.advance(ongoing_, [&](index b) {
+        if constexpr (Batch::has_classes) {
+            const auto row = outcome_.answers.begin() + b * p.length;
+            return std::find(row, row + p.length, answer::wrong) != row + p.length;
+        }
+        return false;
+    });
+}
+
+template <class T, class Backend, class X, class Batch>
 std::optional<std::string> training_run<T, Backend, X, Batch>::update() {
     updates_.remember();
     memory_.last_good_steps = memory_.steps;
@@ -241,7 +252,7 @@ std::optional<std::string> training_run<T, Backend, X, Batch>::update() {
 }
 
 template <class T, class Backend, class X, class Batch>
-void training_run<T, Backend, X, Batch>::remember(const plan& p) {
+void training_run<T, Backend, X, Batch>::commit(const plan& p) {
     memory_.steps = step_.step;
     memory_.sequences = step_.sequences;
     if (p.goes_on) std::swap(memory_.ongoing, ongoing_);
@@ -255,7 +266,6 @@ void training_run<T, Backend, X, Batch>::remember(const plan& p) {
     step_.done = options_.share_over(memory_.steps, memory_.seconds);
 }
 
-/// Whether the training goes on; the time that observe takes is not the training's.
 template <class T, class Backend, class X, class Batch>
 bool training_run<T, Backend, X, Batch>::observe() {
     step_.fetch = [this] {
@@ -293,6 +303,7 @@ template <class T, class Backend, class X, class Batch>
 training_result training_run<T, Backend, X, Batch>::restore_last_good(const std::string& what) {
     std::string message = "train: step " + std::to_string(memory_.steps + 1) + ": " + what;
     updates_.fetch();
+    // Not the parameters as they are: where the loss was not finite, these already gave one that is not.
     theta_ = memory_.last_good;
     memory_.steps = memory_.last_good_steps;
     return end_with(training_end::nonfinite, std::move(message));
