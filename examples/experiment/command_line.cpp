@@ -258,6 +258,8 @@ private:
             "0.003; lstm: 0.02", into(o_.training.optimiser.learning_rate, positive));
         add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.1",
             into(o_.training.optimiser.weight_decay, not_negative));
+        add("--label-smoothing", "SHARE", "of a label that all classes have equally in training", "0",
+            into(o_.training.label_smoothing, share_below_one));
     }
 
     void add_solving() {

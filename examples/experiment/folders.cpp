@@ -63,11 +63,13 @@ void write_job(const options& o, const fs::path& folder) {
 /// What --resume answers to the checkpoint of a run with other options.
 std::string other_options(const options& o, const std::string& path, const fp::configuration_difference& difference) {
     auto [key, expected, got] = difference;
-    if (key == "windows" || key == "\"windows\"") {  // which is not written where there is one
-        key = "windows";
-        for (std::string* text : {&expected, &got})
-            if (*text == "nothing") *text = "1";
-    }
+    // What is written only where it is not its default.
+    for (const auto& [name, standard] : {std::pair("windows", "1"), std::pair("label_smoothing", "0")})
+        if (key == name || key == '"' + std::string(name) + '"') {
+            key = name;
+            for (std::string* text : {&expected, &got})
+                if (*text == "nothing") *text = standard;
+        }
     if (key == contents_key)
         return "--files: their contents are others than those that " + path + " was trained on; choose another --out";
     if (expected == "nothing" || got == "nothing" || key.empty() || is_constant(key))

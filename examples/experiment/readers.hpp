@@ -61,6 +61,12 @@ inline double share(const std::string& option, const std::string& text) {
     return *value;
 }
 
+inline double share_below_one(const std::string& option, const std::string& text) {
+    const auto value = number<double>(text);
+    if (!value || !(*value >= 0 && *value < 1)) refuse(option, "a number of at least 0 and below 1", text);
+    return *value;
+}
+
 /// "16,32,50-60": lengths and ranges of them, sorted.
 inline std::vector<fp::index> lengths(const std::string& option, const std::string& text) {
     constexpr std::size_t most = 10000;

@@ -44,7 +44,7 @@
     instance class tape<T, Backend, T>;                                                                             \
     instance variable embedding<T, Backend, T>(tape<T, Backend, T>&, const std::string&, view<const std::int32_t>); \
     instance variable cross_entropy<T, Backend, T>(tape<T, Backend, T>&, variable, view<const std::int32_t>,        \
-                                                   cross_entropy_result<T>*);                                       \
+                                                   cross_entropy_result<T>*, double);                               \
     instance struct engine::layer_on<T, Backend, T>;                                                                \
     instance struct engine::chunk_of_a_token<T, Backend>;                                                           \
     instance struct models::model_on<T, Backend, T>;                                                                \
@@ -54,7 +54,7 @@
 /// Of training on tokens and classes.
 #define FPRNN_TRAINING_ON(instance, T, Backend)                                                                    \
     instance void detail::cross_entropy<T, T, Backend>(view<const T>, view<const std::int32_t>, view<T>, Backend&, \
-                                                       cross_entropy_result<T>&);                                  \
+                                                       cross_entropy_result<T>&, double);                          \
     instance class detail::training_run<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>;              \
     instance evaluation detail::evaluate_parts<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>(       \
         index, index, const detail::measure_part<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>&);

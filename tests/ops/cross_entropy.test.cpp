@@ -74,6 +74,36 @@ TEST_CASE("cross_entropy: gradients agree with central differences; fused and ac
     }
 }
 
+TEST_CASE("cross_entropy: labels that are smoothed give every class a share, in value and gradient") {
+    constexpr double smoothing = 0.3;
+    for (const shape& s : checks::odd_sizes()) {
+        auto logits = random<double>(s, 1);
+        const auto targets = targets_for(s);
+        tensor<double> fused(s), bar(s);
+        const auto with = fprnn::cross_entropy(logits, targets, fused, fprnn::reference{}, smoothing);
+        const index V = s[2];
+        double loss = (1 - smoothing) * fprnn::cross_entropy(logits, targets).loss;
+        for (index k = 0; k < V; ++k) {
+            targets_of all_k = targets;
+            for (index i = 0; i < all_k.size(); ++i)
+                if (all_k[i] != fprnn::ignored_target) all_k[i] = static_cast<std::int32_t>(k);
+            loss += smoothing / static_cast<double>(V) * fprnn::cross_entropy(logits, all_k).loss;
+        }
+        CHECK(with.loss == doctest::Approx(loss).epsilon(1e-13));
+        CHECK(with.answers == fprnn::cross_entropy(logits, targets).answers);
+        fprnn::cross_entropy_back(logits, targets, 2.5, bar, fprnn::reference{}, smoothing);
+        checks::check_gradients(fprnn::gradcheck(
+            [&] { return fprnn::cross_entropy(logits, targets, {}, fprnn::reference{}, smoothing).loss; },
+            {{"logits", logits, fused}}));
+        for (index i = 0; i < bar.size(); ++i) CHECK(bar[i] == doctest::Approx(2.5 * fused[i]).epsilon(1e-14));
+        tensor<double> packs(s);
+        const auto p = fprnn::cross_entropy(logits, targets, packs, eigen(2), smoothing);
+        CHECK(p.loss == doctest::Approx(with.loss).epsilon(1e-14));
+        // Of what is at most 1; with one class it is 0 but for roundings.
+        for (index i = 0; i < packs.size(); ++i) CHECK(std::abs(packs[i] - fused[i]) <= 1e-15);
+    }
+}
+
 TEST_CASE_TEMPLATE("cross_entropy: packs are equivalent to the reference", T, float, double) {
     for (const shape& s : checks::odd_sizes()) {
         const auto logits = random<T>(s, 1, 3);
@@ -154,6 +184,10 @@ TEST_CASE("cross_entropy: wrong shapes and targets outside are named") {
                          "cross_entropy: target -2 at position 1 is outside of [0,4)", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::cross_entropy(logits, targets, wrong),
                          "cross_entropy: logits_bar must be [2,3,4], got [2,3,5]", argument_error);
+    CHECK_THROWS_WITH_AS(fprnn::cross_entropy(logits, targets, {}, fprnn::reference{}, 1),
+                         "cross_entropy: label smoothing must be in [0,1), got 1", argument_error);
+    CHECK_THROWS_WITH_AS(fprnn::cross_entropy_back(logits, targets, 1, bar, fprnn::reference{}, -0.5),
+                         "cross_entropy_back: label smoothing must be in [0,1), got -0.5", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::cross_entropy_back(flat, targets, 1, bar),
                          "cross_entropy_back: logits must be [B,T,V], got [2,3]", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::cross_entropy_back(logits, short_targets, 1, bar),

@@ -78,6 +78,22 @@ TEST_CASE("train: a table learns its task, and every step reports what it measur
     CHECK(steps.back().done == 1);
 }
 
+TEST_CASE("train: with labels that are smoothed the loss ends at their entropy") {
+    auto theta = table();
+    training_options o = small(400);
+    o.label_smoothing = 0.2;
+    training_step last;
+    fprnn::train(lookup{}, theta, o, successor, [&](const training_step& s) {
+        last = s;
+        return true;
+    });
+    const double others = o.label_smoothing / classes, right = 1 - o.label_smoothing + others;
+    const double entropy = -right * std::log(right) - (classes - 1) * others * std::log(others);
+    CHECK(last.loss >= entropy);
+    CHECK(last.loss < 1.01 * entropy);
+    CHECK(last.token_accuracy == 1);
+}
+
 TEST_CASE("train: runs with equal inputs give equal bits for any number of threads") {
     auto a = table(), b = table();
     fprnn::train(lookup{}, a, small(20), successor, go_on, fprnn::eigen(1));
@@ -415,6 +431,7 @@ TEST_CASE("train: options out of their range are refused before anything is trai
     CHECK(message([](auto& o) { o.time_limit = std::numeric_limits<double>::quiet_NaN(); }) ==
           "train: time_limit must be positive, got nan");
     CHECK(message([](auto& o) { o.max_norm = 0; }) == "train: max_norm must be positive, got 0");
+    CHECK(message([](auto& o) { o.label_smoothing = 1; }) == "train: label_smoothing must be in [0,1), got 1");
     CHECK(message([](auto& o) { o.optimiser.learning_rate = std::numeric_limits<double>::quiet_NaN(); }) ==
           "adamw: learning_rate must be positive, got nan");
     CHECK(std::equal(theta.begin(), theta.end(), before.begin()));

@@ -58,7 +58,7 @@ struct cross_entropy_row {
     index classes;
     const X* logits;
     const std::int32_t* targets;
-    T scale;
+    T scale, smoothing;
     X* bar;
     double* loss;
     answer* answers;
@@ -83,11 +83,12 @@ struct cross_entropy_row {
             right = Team::template sum<1>(classes, [&](auto lane) {
                         return small_array{lane.channel < target && lane.load(x) == m.largest ? T(1) : T(0)};
                     })[0] == T(0);
+        const double nats = fprnn::detail::softmax_nats<Team>(classes, x, m, target, smoothing);
         Team::once([&] {
-            loss[r] = ::log(static_cast<double>(m.sum)) - static_cast<double>(of_target - m.largest);
+            loss[r] = nats;
             answers[r] = right ? answer::right : answer::wrong;
         });
-        if (to) fprnn::detail::softmax_slope<Team>(classes, x, m, target, scale, true, to);
+        if (to) fprnn::detail::softmax_slope<Team>(classes, x, m, target, scale, smoothing, true, to);
     }
 };
 
@@ -130,14 +131,14 @@ struct cross_entropy_rows<cuda::device> {
     /// logits_bar is overwritten before the host has seen the loss, so that an error may leave it with or
     /// without its new numbers.
     template <class T, class X>
-    static void value(view<const X> logits, view<const std::int32_t> targets, T scale, view<X> logits_bar, device& d,
-                      cross_entropy_result<T>& result) {
+    static void value(view<const X> logits, view<const std::int32_t> targets, T scale, T smoothing, view<X> logits_bar,
+                      device& d, cross_entropy_result<T>& result) {
         const index tokens = logits.shape()[1], n = targets.size();
         auto there = eager<device>::numbers(d, targets);
         cuda::detail::numbers<double> loss(d, n);
         cuda::detail::numbers<answer> answers(d, n);
         d.rows<T>(n, cuda::detail::cross_entropy_row<T, X>{logits.shape()[2], logits.data(), there.data(), scale,
-                                                           logits_bar.data(), loss.data(), answers.data()});
+                                                           smoothing, logits_bar.data(), loss.data(), answers.data()});
         const auto nats = d.seen(n, static_cast<const double*>(loss.data()));
         const auto said = d.seen(n, static_cast<const answer*>(answers.data()));
         std::copy(said.begin(), said.end(), result.answers.begin());

@@ -85,14 +85,15 @@ variable linear(tape<T, Backend, T>& t, const std::string& W, variable x) {
     });
 }
 
-/// The mean cross-entropy of logits [B,T,V]; `result`, when given, receives the rest.
+/// The mean cross-entropy of logits [B,T,V], of labels that may be smoothed; `result`, when given, receives the
+/// rest.
 template <class T, backend_for<T> Backend, class X>
 variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::int32_t> targets,
-                       cross_entropy_result<T>* result = nullptr) {
+                       cross_entropy_result<T>* result = nullptr, double smoothing = 0) {
     auto& kept = t.template keep<detail::cross_entropy_record<T, typename tape<T, Backend, X>::array>>();
     t.backend().assign(kept.logits_bar, t.value(logits).shape());
     cross_entropy_result<T>& r = result ? *result : kept.unobserved;
-    detail::cross_entropy(t.value(logits).view(), targets, kept.logits_bar.view(), t.backend(), r);
+    detail::cross_entropy(t.value(logits).view(), targets, kept.logits_bar.view(), t.backend(), r, smoothing);
     auto loss = t.make({1});
     t.backend().fill(1, loss.data(), static_cast<X>(static_cast<T>(r.loss)));
     return t.record(std::move(loss), [&kept, logits](tape<T, Backend, X>& tp, variable self) {

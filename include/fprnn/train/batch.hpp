@@ -57,10 +57,11 @@ struct batch {
         if (targets.shape() != out) targets.assign(out);
         sample(inputs.view(), targets.view(), first);
     }
+    /// With labels that are smoothed, where there are any.
     template <class Backend, class X>
-    variable loss(tape<T, Backend, X>& t, variable outputs, outcome& result) const {
+    variable loss(tape<T, Backend, X>& t, variable outputs, outcome& result, double smoothing) const {
         if constexpr (has_classes)
-            return cross_entropy(t, outputs, targets.view(), &result);
+            return cross_entropy(t, outputs, targets.view(), &result, smoothing);
         else
             return mean_square(t, outputs, targets.view(), &result);
     }

@@ -29,6 +29,10 @@ struct training_options {
     std::optional<index> warmup_steps{};        ///< none: 200, or half of the steps where they are fewer than 400
     fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
     double max_norm = 1;                        ///< of the gradient
+    /// Share ε of a label, in [0,1), that all classes have equally (label smoothing), so that logits have a best
+    /// size instead of growing for as long as answers are right. The loss of a step is that of these labels,
+    /// evaluate's is not. Real targets have none.
+    double label_smoothing = 0;
     /// Parameters that stay as they are, by name, "embedding", or by what their names begin with, "blocks.0"
     /// for "blocks.0.norm.weight". The gradient's norm is that of the others.
     std::vector<std::string> frozen{};
@@ -87,6 +91,8 @@ struct training_options {
                 [&] { return "time_limit must be positive, got " + detail::number_text(time_limit); });
         require(max_norm > 0, "train",
                 [&] { return "max_norm must be positive, got " + detail::number_text(max_norm); });
+        require(label_smoothing >= 0 && label_smoothing < 1, "train",
+                [&] { return "label_smoothing must be in [0,1), got " + detail::number_text(label_smoothing); });
         if (state_passing) state_passing->validate(batch, length);
     }
 };

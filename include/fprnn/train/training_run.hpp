@@ -158,7 +158,7 @@ std::optional<std::string> training_run<T, Backend, X, Batch>::step(const plan& 
     records_.clear();
     const variable outputs =
         p.goes_on ? calls_.model_from(records_, data_, ongoing_.carry, how_) : calls_.model(records_, data_, how_);
-    const variable loss = data_.loss(records_, outputs, outcome_);
+    const variable loss = data_.loss(records_, outputs, outcome_, options_.label_smoothing);
     if (auto what = nonfinite_forward(p)) return what;
     back(loss);
     measure(p, begun);
