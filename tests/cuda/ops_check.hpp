@@ -172,7 +172,10 @@ void check_tokens(index B, index tokens, index V, index D) {
         CHECK(with.loss == without.loss);
         CHECK(with.tokens == B * tokens - 1);
         fprnn::cross_entropy_back(logits, of, T(0.5), more, on.backend);
-        return std::vector{tensor<T>({1}, {static_cast<T>(with.loss)}), on.back(bar), on.back(more)};
+        auto smooth_bar = on.there(gpu::random<T>(s, 2));
+        const auto smooth = fprnn::cross_entropy(logits, of, smooth_bar, on.backend, 0.25);
+        return std::vector{tensor<T>({2}, {static_cast<T>(with.loss), static_cast<T>(smooth.loss)}), on.back(bar),
+                           on.back(more), on.back(smooth_bar)};
     });
 }
 

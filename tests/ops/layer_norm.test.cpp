@@ -2,6 +2,9 @@
 
 #include <ops/checks.hpp>
 
+#include <cmath>
+#include <limits>
+
 namespace {
 
 using checks::random;
@@ -77,9 +80,19 @@ TEST_CASE_TEMPLATE("layer_norm: packs are equivalent to the reference", T, float
         cotangents<T> p(s), q(s);
         a.back(p, eigen(2));
         a.back(q);
-        CHECK(checks::ulps(p.x, q.x) <= 4);
         CHECK(checks::ulps(p.weight, q.weight) <= 2);
         CHECK(checks::ulps(p.bias, q.bias) <= 2);
+        if (s[2] > 1) {
+            CHECK(checks::ulps(p.x, q.x) <= 4);
+            continue;
+        }
+        // Of one channel it is r (q − q) = 0, or the rounding of q where a compiler contracts q − mean(q).
+        constexpr double r = 317;  // at most 1/√ε
+        for (const auto* x : {&p.x, &q.x})
+            for (index i = 0; i < x->size(); ++i)
+                CHECK(std::abs(static_cast<double>((*x)[i])) <=
+                      r * static_cast<double>(std::numeric_limits<T>::epsilon()) *
+                          std::abs(static_cast<double>(a.weight[0] * a.y_bar[i])));
     }
 }
 
