@@ -1,10 +1,12 @@
-// What a state remembers beside the element that it stands for. Pairs of sequences that have come to the same
-// element of a group read the same elements from there on: if all that counts is the element, their states meet.
+// What a state remembers beside the element that it stands for. Pairs of sequences that have come to the
+// same element of a group read the same elements from there on: if all that counts is the element, their
+// states meet.
 //
 //     drift CHECKPOINT      a checkpoint of `experiment`, of its default model on a group
 //
-// prints the distance of their states after 0, 1, 2, 4, … common elements, as a share of the distance of states that
-// stand for different ones; medians over pairs. What is left when it no longer falls adds up over a sequence.
+// prints the distance of their states after 0, 1, 2, 4, … common elements, as a share of the distance of
+// states that stand for different ones; medians over pairs. What is left when it no longer falls adds up
+// over a sequence.
 #include <fprnn/fprnn.hpp>
 #include <fprnn/io/parameters.hpp>
 #include <fprnn/io/read_file.hpp>
@@ -28,7 +30,6 @@ namespace fp = fprnn;
 
 using carry = fp::models::model_carry<float>;
 using rows = std::vector<fp::index>;
-
 using configuration = nlohmann::json;
 
 /// What the model was trained with. std::runtime_error where it is not the default model on a word problem.

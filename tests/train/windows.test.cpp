@@ -166,7 +166,7 @@ TEST_CASE("train: windows of real inputs and targets are those of the whole sequ
         sum += s.loss / 3;
         return true;
     });
-    CHECK(sum == doctest::Approx(whole.loss).epsilon(1e-14).scale(0));
+    CHECK(sum == doctest::Approx(whole.loss).epsilon(1e-15).scale(0));
 }
 
 TEST_CASE("train: what throws while windows go on leaves the state of the last whole step") {
