@@ -322,7 +322,10 @@ void add_three_models(members& m) {
           {"mamba2_k", "kronecker", "FP-Mamba2-K", "#1b6e5a", 1}}) {
         options& one = m.add_fp_mamba(folder, label, colour, mixer, reflections);
         use_model(one, "fp-mamba2");
-        if (one.paper_size) use_paper_widths(one);
+        if (one.paper_size)
+            use_paper_widths(one);
+        else if (!one.given.contains("--ell-max"))
+            bound_training(one, 20);  // tokens that take more take hundreds, and it learns as well without
     }
     m.add_baseline("delta-product", "DeltaProduct, n_h = 4", delta_red, 1);
 }

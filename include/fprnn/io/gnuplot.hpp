@@ -173,7 +173,7 @@ private:
             entries += !c.label.empty();
             longest = std::max(longest, c.label.size());
         }
-        const std::size_t columns = std::max<std::size_t>(1, (single() ? 92 : 104) / (longest + 7));
+        const std::size_t columns = std::max<std::size_t>(1, (single() ? 92 : 104) / (longest + 10));
         return std::max<std::size_t>(1, (entries + columns - 1) / columns);
     }
 
