@@ -101,12 +101,14 @@ blocks_on<Backend> make_mixed(MakeBlock make_block, Dplr dplr, const architectur
     return result;
 }
 
-/// As fp::train takes a model: its n-th call is of batch first + n, whose ell_max is drawn.
+/// As fp::train takes a model: each `micro_batches` of its calls are of a batch, from `first` on, whose ell_max
+/// is drawn.
 template <class Backend>
 class blocks_of_batches {
 public:
-    blocks_of_batches(blocks_on<Backend> b, const network::drawn_schedule& drawn, fp::index first)
-        : blocks_(std::move(b)), drawn_(drawn), batch_(static_cast<std::uint64_t>(first)) {}
+    blocks_of_batches(blocks_on<Backend> b, const network::drawn_schedule& drawn, fp::index first,
+                      fp::index micro_batches)
+        : blocks_(std::move(b)), drawn_(drawn), first_(first), micro_batches_(micro_batches) {}
 
     fp::variable operator()(fp::tape<network::real, Backend>& t, network::tokens x,
                             typename blocks<Backend>::solutions* how) const {
@@ -122,13 +124,14 @@ public:
 private:
     void draw() const {
         fp::chunked schedule = drawn_.schedule;
-        schedule.ell_max = drawn_.ell_max.at(batch_++).most;
-        now_ = blocks_->with(schedule);  // the tape refers to it until the next batch
+        schedule.ell_max = drawn_.ell_max.at(static_cast<std::uint64_t>(first_ + calls_++ / micro_batches_)).most;
+        now_ = blocks_->with(schedule);  // the tape refers to it until the next call
     }
 
     blocks_on<Backend> blocks_;
     network::drawn_schedule drawn_;
-    mutable std::uint64_t batch_;
+    fp::index first_, micro_batches_;
+    mutable fp::index calls_ = 0;
     mutable blocks_on<Backend> now_{};
 };
 
@@ -143,8 +146,8 @@ public:
                               const sampler& sample, const observer& observe,
                               const std::optional<drawn_schedule>& drawn) const override {
         if (drawn)
-            return fp::train(blocks_of_batches<Backend>(blocks_, *drawn, state.steps), state, options, sample, observe,
-                             backend_);
+            return fp::train(blocks_of_batches<Backend>(blocks_, *drawn, state.steps, options.micro_batches), state,
+                             options, sample, observe, backend_);
         return fp::train(*blocks_, state, options, sample, observe, backend_);
     }
     fp::evaluation evaluate(const parameters& theta, fp::index length, fp::index sequences,

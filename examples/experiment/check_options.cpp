@@ -139,9 +139,18 @@ void check_windows(const options& o) {
     }
 }
 
+void check_micro_batches(const options& o) {
+    const auto& t = o.training;
+    if (t.micro_batches > t.batch)
+        refuse("--micro-batches", "at most --batch = " + std::to_string(t.batch), std::to_string(t.micro_batches));
+    if (t.micro_batches > 1 && o.machine.cuda)
+        refuse("--micro-batches", "1 with --device cuda", std::to_string(t.micro_batches));
+}
+
 void check_task(const options& o) {
     using kind = data_options::kind;
     check_windows(o);
+    check_micro_batches(o);
     if (o.tests_prefixes) {
         if (o.data.task != kind::word_problem)
             refuse("--test-prefixes", "to stand with --task word-problem", "--task " + o.task_name);

@@ -249,6 +249,10 @@ private:
             "0.5", into(o_.windows_from, share));
         add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more",
             "128; copy: 32; catbabi, text: 16", into(o_.training.batch, whole{1, most_tokens}));
+        add("--micro-batches", "N",
+            "parts of a batch that are computed one after the other, so that a step needs memory for one; not with "
+            "--device cuda",
+            "1", into(o_.training.micro_batches, whole{1, most_tokens}));
         add("--steps", "N", "training steps", "12000; figures have their own", into(o_.training.steps, whole{1}));
         add("--time-limit", "SECONDS",
             "training ends by then; the learning rate falls with the time when that is faster than with the steps",

@@ -91,6 +91,7 @@ json to_json(const options& o) {
     j["warmup_steps"] = t.warmup();
     j["decay"] = "cosine";
     j["max_norm"] = t.max_norm;
+    if (t.micro_batches > 1) j["micro_batches"] = t.micro_batches;
     if (t.label_smoothing > 0) j["label_smoothing"] = t.label_smoothing;
     if (o.schedule.length == fp::whole_sequence)
         j["schedule"] = "parallel";

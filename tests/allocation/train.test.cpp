@@ -70,6 +70,16 @@ TEST_CASE("train: after the first step nothing is allocated") {
     SUBCASE("mamba") { check_silent(fprnn::models::mamba(), sizes, options(4)); }
 }
 
+TEST_CASE("train: in micro-batches nothing is allocated after the first step, also where they are unequal") {
+    for (const index n : {2, 3}) {
+        CAPTURE(n);
+        training_options o = options(4);
+        o.micro_batches = n;
+        const auto counts = count_steps(fprnn::models::fp_mamba<2>(), sizes, {.length = 1}, fprnn::implicit{}, o, 2);
+        for (std::size_t k = 1; k < counts.size(); ++k) CHECK(counts[k] == 0);
+    }
+}
+
 TEST_CASE("train: products that Eigen would pack on the heap are packed in the layer's own memory") {
     if (!allocations::malloc_is_counted()) {
         MESSAGE("skipped: a sanitizer has replaced malloc, so that what Eigen takes from it is not counted");

@@ -82,6 +82,8 @@ refused "--weight-decay: expected a number of at least 0, got '-0.1'" --weight-d
 refused "--weight-decay: expected a number of at least 0, got 'nan'" --weight-decay nan
 refused "--label-smoothing: expected a number of at least 0 and below 1, got '1'" --label-smoothing 1
 refused "--label-smoothing: expected a number of at least 0 and below 1, got '-0.1'" --label-smoothing -0.1
+refused "--micro-batches: expected at most --batch = 8, got '9'" --micro-batches 9
+refused "--micro-batches: expected a whole number from 1 to 1048576, got '0'" --micro-batches 0
 refused "--curriculum: expected at most --length = 16, got '17'" --curriculum 17
 refused "--curriculum: expected a whole number from 1 to 1048576, got '0'" --curriculum 0
 refused "--windows: expected a whole number from 1 to 1048576, got '0'" --windows 0

@@ -173,7 +173,7 @@ RANDOM=$seed
 echo "seed $seed"
 now() { echo $(($(date +%s%N) / 1000000)); }
 kinds=("--model fp-mamba --group S3" "--model mamba --group Z3" "--model fp-rnn --group Z3 --curriculum 6"
-       "--model lstm --group Z2 --windows 5 --windows-from 0.2")
+       "--model lstm --group Z2 --windows 5 --windows-from 0.2 --micro-batches 3")
 count=0 runs=0 started=$(now)
 for ((kind = 0; count < kills; kind = (kind + 1) % ${#kinds[@]})); do
     read -ra model <<<"${kinds[kind]}"
@@ -210,7 +210,7 @@ for ((kind = 0; count < kills; kind = (kind + 1) % ${#kinds[@]})); do
 done
 # Windows go on in the last kind's checkpoints, and a run without them is another one.
 (($(grep -c ongoing.carry.0 "$folder"/whole3/checkpoint-00000155.safetensors) == 1)) || fail "no window goes on"
-"$program" "${small[@]}" --model lstm --group Z2 --steps 160 --checkpoint-every 5 --resume --out "$folder/whole3" >"$folder/log" 2>&1
+"$program" "${small[@]}" --model lstm --group Z2 --steps 160 --checkpoint-every 5 --micro-batches 3 --resume --out "$folder/whole3" >"$folder/log" 2>&1
 grep -q -- "--windows: .* has 5, got 1, the default" "$folder/log" || fail "--resume without --windows said: $(<"$folder/log")"
 
 echo "$count kills in $runs runs, $(($(now) - started)) ms"

@@ -36,6 +36,13 @@ const fprnn::detail::reader_of<batch_of_tokens> read_numbered = [](batch_of_toke
     batch.read(numbered, sequences, length, first);
 };
 
+/// The windows of all rows; returns how many sequences begin.
+index next(windows& rows, fprnn::ongoing_sequences<float>& at, index first, batch_of_tokens& batch) {
+    const index begun = rows.begin(at, first);
+    rows.read(read_numbered, at, {0, static_cast<index>(at.left.size())}, batch);
+    return begun;
+}
+
 TEST_CASE("windows: rows go on where they were, and where a sequence has ended the next one begins, from zeros") {
     const state_passing how{.windows = 3};
     batch_of_tokens batch;
@@ -44,35 +51,42 @@ TEST_CASE("windows: rows go on where they were, and where a sequence has ended t
     const auto first_tokens = [&] { return std::pair(batch.inputs(0, 0), batch.inputs(1, 0)); };
     const auto right = [](index) { return false; };
 
-    CHECK(rows.read(read_numbered, at, 7, batch) == 2);
+    CHECK(next(rows, at, 7, batch) == 2);
     CHECK(batch.inputs.shape() == fprnn::shape{2, 4});
     CHECK(first_tokens() == std::pair(700, 800));
     CHECK(batch.targets(1, 3) == -803);
     CHECK(at.left == std::vector<index>{2, 3});
     at.carry.blocks = {tensor<float>({2, 1}, {1, 2}), tensor<float>({2, 3}, {1, 2, 3, 4, 5, 6})};
     rows.advance(at, [](index row) { return row == 1; });
-    CHECK(rows.read(read_numbered, at, 9, batch) == 1);  // row 1 was wrong
+    CHECK(next(rows, at, 9, batch) == 1);  // row 1 was wrong
     CHECK(first_tokens() == std::pair(704, 900));
     CHECK(batch.targets(0, 1) == -705);
     CHECK(std::vector<float>(at.carry.blocks[0].begin(), at.carry.blocks[0].end()) == std::vector<float>{1, 0});
     CHECK(std::vector<float>(at.carry.blocks[1].begin(), at.carry.blocks[1].end()) ==
           std::vector<float>{1, 2, 3, 0, 0, 0});
     rows.advance(at, right);
-    CHECK(rows.read(read_numbered, at, 10, batch) == 1);  // row 0's first sequence has two windows
+    CHECK(next(rows, at, 10, batch) == 1);  // row 0's first sequence has two windows
     CHECK(first_tokens() == std::pair(1000, 904));
     rows.advance(at, right);
-    CHECK(rows.read(read_numbered, at, 11, batch) == 0);
+    CHECK(next(rows, at, 11, batch) == 0);
     CHECK(first_tokens() == std::pair(1004, 908));
     rows.advance(at, right);
-    CHECK(rows.read(read_numbered, at, 11, batch) == 1);  // row 1 was at its end
+    CHECK(next(rows, at, 11, batch) == 1);  // row 1 was at its end
     CHECK(first_tokens() == std::pair(1008, 1100));
 
     // Others that know the rows alone find the same.
     windows others(how, 2, 4);
     batch_of_tokens again;
-    CHECK(others.read(read_numbered, at, 12, again) == 0);
+    CHECK(next(others, at, 12, again) == 0);
     CHECK(again.inputs(0, 3) == 1011);
     CHECK(again.inputs(1, 2) == 1102);
+
+    // And those that read a row alone.
+    windows part(how, 2, 4);
+    part.read(read_numbered, at, {1, 1}, again);
+    CHECK(again.inputs.shape() == fprnn::shape{1, 4});
+    CHECK(again.inputs(0, 2) == 1102);
+    CHECK(again.targets(0, 2) == -1102);
 }
 
 TEST_CASE("windows: without ends_when_wrong a sequence has all of its windows") {
@@ -80,7 +94,7 @@ TEST_CASE("windows: without ends_when_wrong a sequence has all of its windows") 
     batch_of_tokens batch;
     fprnn::ongoing_sequences<float> at;
     for (const auto token : {0, 2, 100, 102}) {
-        (void)rows.read(read_numbered, at, at.window.empty() ? 0 : 1, batch);
+        (void)next(rows, at, at.window.empty() ? 0 : 1, batch);
         CHECK(batch.inputs(0, 0) == token);
         rows.advance(at, [](index) { return true; });
     }

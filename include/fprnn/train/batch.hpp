@@ -80,6 +80,28 @@ struct batch {
         else
             return result.numbers;
     }
+    static void clear(outcome& all) {
+        all.sequences.clear();
+        if constexpr (has_classes) {
+            all.answers.clear();
+            all.tokens = 0;
+        } else {
+            all.numbers = 0;
+        }
+    }
+    /// Of the sequences that follow. The loss becomes that of all of them, with the bits of one outcome of all.
+    static void append(outcome& all, const outcome& part) {
+        all.sequences.insert(all.sequences.end(), part.sequences.begin(), part.sequences.end());
+        if constexpr (has_classes) {
+            all.answers.insert(all.answers.end(), part.answers.begin(), part.answers.end());
+            all.tokens += part.tokens;
+        } else {
+            all.numbers += part.numbers;
+        }
+        all.loss = 0;
+        for (const double of_sequence : all.sequences) all.loss += of_sequence;
+        if (counted(all)) all.loss /= static_cast<double>(counted(all));
+    }
 };
 
 template <class T, class Sample>

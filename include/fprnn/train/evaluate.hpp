@@ -69,12 +69,6 @@ struct convergence_summary {
     double share_converged = 0;  ///< of the tokens
 };
 
-/// Of all sequences and such layers, what a summary orders; a loop keeps it for its memory.
-struct summary_scratch {
-    std::vector<int> iterations{};
-    std::vector<double> residuals{};
-};
-
 namespace detail {
 inline const convergence& convergence_of(const convergence& layer) { return layer; }
 inline const convergence& convergence_of(const convergence* layer) { return *layer; }
@@ -83,34 +77,51 @@ inline bool has_iterated(const convergence& c) {
 }
 }  // namespace detail
 
-/// Of a range of convergences, such as solutions, or pointers to them; a layer that did not iterate does not
-/// count. None when no layer did. `length`: tokens a sequence.
-template <class Layers>
-std::optional<convergence_summary> summarise(const Layers& layers, index length, summary_scratch& scratch) {
-    auto& [iterations, residuals] = scratch;
-    iterations.clear();
-    residuals.clear();
-    double converged = 0;
-    for (const auto& layer : layers) {
-        const convergence& c = detail::convergence_of(layer);
-        // Without a fixed point nothing converges, and nothing has failed to.
-        if (!detail::has_iterated(c)) continue;
-        iterations.insert(iterations.end(), c.iterations.begin(), c.iterations.end());
-        residuals.insert(residuals.end(), c.residual.begin(), c.residual.end());
-        for (const index n : c.tokens_converged) converged += static_cast<double>(n);
+/// What a summary is made of, of one call or of several; a loop keeps it for its memory.
+class convergence_sums {
+public:
+    void clear() {
+        iterations_.clear();
+        residuals_.clear();
+        converged_ = 0;
     }
-    if (iterations.empty()) return std::nullopt;
-    convergence_summary s;
-    s.share_converged = converged / (static_cast<double>(iterations.size()) * static_cast<double>(length));
-    s.largest_residual = *std::max_element(residuals.begin(), residuals.end());
-    s.median_residual = median(residuals);
-    s.median_iterations = median(iterations);
-    return s;
-}
+    /// Of a range of convergences, such as solutions, or pointers to them; a layer that did not iterate does
+    /// not count.
+    template <class Layers>
+    void add(const Layers& layers) {
+        for (const auto& layer : layers) {
+            const convergence& c = detail::convergence_of(layer);
+            // Without a fixed point nothing converges, and nothing has failed to.
+            if (!detail::has_iterated(c)) continue;
+            iterations_.insert(iterations_.end(), c.iterations.begin(), c.iterations.end());
+            residuals_.insert(residuals_.end(), c.residual.begin(), c.residual.end());
+            for (const index n : c.tokens_converged) converged_ += static_cast<double>(n);
+        }
+    }
+    /// None when no layer iterated. `length`: tokens a sequence. Reorders what it is made of.
+    std::optional<convergence_summary> summary(index length) {
+        if (iterations_.empty()) return std::nullopt;
+        convergence_summary s;
+        s.share_converged = converged_ / (static_cast<double>(iterations_.size()) * static_cast<double>(length));
+        s.largest_residual = *std::max_element(residuals_.begin(), residuals_.end());
+        s.median_residual = median(residuals_);
+        s.median_iterations = median(iterations_);
+        return s;
+    }
+
+private:
+    // Of all sequences and such layers.
+    std::vector<int> iterations_{};
+    std::vector<double> residuals_{};
+    double converged_ = 0;
+};
+
+/// Of one range of convergences, as in convergence_sums.
 template <class Layers>
 std::optional<convergence_summary> summarise(const Layers& layers, index length) {
-    summary_scratch scratch;
-    return summarise(layers, length, scratch);
+    convergence_sums sums;
+    sums.add(layers);
+    return sums.summary(length);
 }
 
 /// What a model does with sequences of one length.

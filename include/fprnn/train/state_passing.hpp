@@ -5,6 +5,8 @@
 #include <fprnn/core/shape.hpp>
 #include <fprnn/models/model_carry.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,13 @@ inline void state_passing::validate(index batch, index length) const {
                           "train: batch * length * state_passing.windows");
 }
 
+namespace detail {
+/// Consecutive sequences of a batch.
+struct rows_of_batch {
+    index first = 0, count = 0;
+};
+}  // namespace detail
+
 /// The sequences of a batch that goes on.
 template <class T>
 struct ongoing_sequences {
@@ -49,6 +58,25 @@ struct ongoing_sequences {
     std::vector<index> window;     ///< of each row: the next one of its sequence, counted from 0
     std::vector<index> left;       ///< of each row: windows still to come, 0 where another sequence begins
     models::model_carry<T> carry;  ///< in which the windows before ended
+
+    /// The carry of some rows; none where there is none yet.
+    void carry_of(detail::rows_of_batch rows, models::model_carry<T>& part) const {
+        part.blocks.resize(carry.blocks.size());
+        for (std::size_t i = 0; i < part.blocks.size(); ++i) {
+            const index width = carry.blocks[i].shape()[1];
+            part.blocks[i].assign({rows.count, width});
+            std::copy_n(carry.blocks[i].data() + rows.first * width, rows.count * width, part.blocks[i].data());
+        }
+    }
+    void set_carry_of(detail::rows_of_batch rows, const models::model_carry<T>& part) {
+        const bool is_first = carry.blocks.empty();
+        carry.blocks.resize(part.blocks.size());
+        for (std::size_t i = 0; i < part.blocks.size(); ++i) {
+            const index width = part.blocks[i].shape()[1];
+            if (is_first) carry.blocks[i].assign({static_cast<index>(left.size()), width});
+            std::copy_n(part.blocks[i].data(), rows.count * width, carry.blocks[i].data() + rows.first * width);
+        }
+    }
 
     /// argument_error unless all of it is of the same rows, of sequences of so many windows, of which so many
     /// have begun.

@@ -15,6 +15,9 @@ namespace fprnn {
 
 struct training_options {
     index batch = 128;  ///< sequences a step
+    /// Parts of a batch, one computed after the other, whose gradients are added pairwise, in an order that is
+    /// the same wherever they were computed: a step needs memory for the sequences of one. On the CPU.
+    index micro_batches = 1;
     index length = 16;  ///< tokens a sequence
     /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`,
     /// whenever `lengthen_at` of them are without a mistake, and are `length` after `full_length_at` of the
@@ -76,6 +79,11 @@ struct training_options {
         at_least("batch", batch, 1);
         at_least("length", length, 1);
         (void)checked_product(batch, length, "train: batch * length");
+        at_least("micro_batches", micro_batches, 1);
+        require(micro_batches <= batch, "train", [&] {
+            return "micro_batches must be at most batch = " + std::to_string(batch) + ", got " +
+                   std::to_string(micro_batches);
+        });
         at_least("first_length", first_length, 1);
         require(lengthen_at >= 0 && lengthen_at < 1, "train",
                 [&] { return "lengthen_at must be in [0,1), got " + detail::number_text(lengthen_at); });

@@ -9,6 +9,7 @@
 #include <fprnn/train/windows.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <cmath>
 #include <cstdint>
@@ -60,11 +61,24 @@ private:
     plan next() const;
     /// Forward, backward, update. Returns what was not finite, if anything was; restore_last_good has to follow.
     std::optional<std::string> step(const plan& p);
-    /// Reads the step's batch; returns how many of its sequences begin.
-    index read(const plan& p);
-    std::optional<std::string> nonfinite_forward(const plan& p);
+    /// Which sequences the step is of; returns how many of them begin.
+    index begin(const plan& p);
+    /// The gradient of the mean over all that counts in the batch.
+    std::optional<std::string> gradient(const plan& p);
+    /// Of micro-batches first … last − 1 the sum of what counts, times the gradient of its mean: the sum of
+    /// their halves' sums, so that its order is not that of the computation.
+    std::optional<std::string> sum_of(const plan& p, index first, index last, std::size_t level);
+    rows_of_batch rows_of(const plan& p, index micro_batch) const;
+    /// Forward and backward of some sequences; the gradient is that of their mean.
+    std::optional<std::string> part(const plan& p, rows_of_batch rows, typename Batch::outcome& outcome);
+    void read(const plan& p, rows_of_batch rows);
+    /// From the sequences' carry, which becomes that after the windows.
+    variable model_from_carry(rows_of_batch rows);
+    std::optional<std::string> nonfinite_forward(const plan& p, const typename Batch::outcome& outcome);
     /// The gradient, 0 of what is frozen.
     void back(variable loss);
+    void add_convergence();
+    void scale_gradient(index by, index over);
     /// What there is to say of the step, on its batch and before its update.
     void measure(const plan& p, index begun);
     void advance_windows(const plan& p);
@@ -95,12 +109,14 @@ private:
     // What a step needs, kept from step to step: after the first of a length, steps ask for no memory.
     tape<T, Backend, X> records_;
     Batch data_;
-    typename Batch::outcome outcome_;
+    typename Batch::outcome outcome_, of_part_;
+    std::vector<parameter_tree<T>> first_halves_;  ///< of each level of sum_of
+    models::model_carry<T> carry_of_part_;
     windows_of<T, Batch> windows_;
     ongoing_sequences<T> ongoing_;  ///< of the step that is taken; memory_ has that of the step before
     solutions how_;
     training_step step_;
-    summary_scratch scratch_;
+    convergence_sums forward_, adjoint_;
     std::vector<const convergence*> adjoints_;
 
     double seconds_before_;
@@ -115,6 +131,7 @@ training_run<T, Backend, X, Batch>::training_run(parameter_tree<T>& trained, tra
       calls_(std::move(others)),
       updates_(backend, trained, remembered),
       records_(theta_, updates_.there, backend),
+      first_halves_(std::bit_width(static_cast<std::size_t>(options.micro_batches - 1)), trained.zeros_like()),
       windows_(options.state_passing.value_or(state_passing{}), options.batch, options.length),
       seconds_before_(remembered.seconds) {
     const index last = std::min(options.steps, std::numeric_limits<index>::max() - 1);
@@ -122,6 +139,8 @@ training_run<T, Backend, X, Batch>::training_run(parameter_tree<T>& trained, tra
                       .warmup_steps = std::min(options.warmup(), last),
                       .total_steps = last + 1,  // adamw refuses a rate of 0
                       .decay = options.decay};
+    require(options.micro_batches == 1 || host_memory_backend<Backend, T>, "train",
+            [] { return std::string("micro_batches must be 1 on a backend with memory of its own"); });
     require(calls_.model_from || !options.state_passing, "train", [] {
         return std::string(
             "state_passing needs the CPU and a model that is callable as model(tape, inputs, carry, &how)");
@@ -154,13 +173,8 @@ auto training_run<T, Backend, X, Batch>::next() const -> plan {
 
 template <class T, class Backend, class X, class Batch>
 std::optional<std::string> training_run<T, Backend, X, Batch>::step(const plan& p) {
-    const index begun = read(p);
-    records_.clear();
-    const variable outputs =
-        p.goes_on ? calls_.model_from(records_, data_, ongoing_.carry, how_) : calls_.model(records_, data_, how_);
-    const variable loss = data_.loss(records_, outputs, outcome_, options_.label_smoothing);
-    if (auto what = nonfinite_forward(p)) return what;
-    back(loss);
+    const index begun = begin(p);
+    if (auto what = gradient(p)) return what;
     measure(p, begun);
     if (p.goes_on) advance_windows(p);
     // From here to observe nothing throws on the host, so what is remembered there is always a whole step.
@@ -170,24 +184,92 @@ std::optional<std::string> training_run<T, Backend, X, Batch>::step(const plan& 
 }
 
 template <class T, class Backend, class X, class Batch>
-index training_run<T, Backend, X, Batch>::read(const plan& p) {
+index training_run<T, Backend, X, Batch>::begin(const plan& p) {
     require(memory_.sequences <= std::numeric_limits<index>::max() - p.batch, "train", [&] {
         return "the data have 2^63 - 1 sequences, and " + std::to_string(memory_.sequences) + " have been seen";
     });
-    if (!p.goes_on) {
-        calls_.read(data_, p.batch, p.length, static_cast<std::uint64_t>(memory_.sequences));
-        return p.batch;
-    }
+    if (!p.goes_on) return p.batch;
     ongoing_ = memory_.ongoing;
-    return windows_.read(calls_.read, ongoing_, memory_.sequences, data_);
+    return windows_.begin(ongoing_, memory_.sequences);
 }
 
 template <class T, class Backend, class X, class Batch>
-std::optional<std::string> training_run<T, Backend, X, Batch>::nonfinite_forward(const plan& p) {
-    if (!math::is_finite(outcome_.loss)) {
+std::optional<std::string> training_run<T, Backend, X, Batch>::gradient(const plan& p) {
+    forward_.clear();
+    adjoint_.clear();
+    if (options_.micro_batches == 1) return part(p, {0, p.batch}, outcome_);
+    Batch::clear(outcome_);
+    if (auto what = sum_of(p, 0, options_.micro_batches, 0)) return what;
+    scale_gradient(1, Batch::counted(outcome_));
+    return std::nullopt;
+}
+
+template <class T, class Backend, class X, class Batch>
+std::optional<std::string> training_run<T, Backend, X, Batch>::sum_of(const plan& p, index first, index last,
+                                                                      std::size_t level) {
+    if (last - first == 1) {
+        if (auto what = part(p, rows_of(p, first), of_part_)) return what;
+        Batch::append(outcome_, of_part_);
+        scale_gradient(Batch::counted(of_part_), 1);
+        return std::nullopt;
+    }
+    const index middle = first + (last - first) / 2;
+    if (auto what = sum_of(p, first, middle, level + 1)) return what;
+    parameter_tree<T>& sum = first_halves_[level];
+    std::copy(records_.parameter_bars().begin(), records_.parameter_bars().end(), sum.begin());
+    if (auto what = sum_of(p, middle, last, level + 1)) return what;
+    std::transform(sum.begin(), sum.end(), records_.parameter_bars().begin(), records_.parameter_bars().begin(),
+                   [](T left, T right) { return left + right; });
+    return std::nullopt;
+}
+
+template <class T, class Backend, class X, class Batch>
+rows_of_batch training_run<T, Backend, X, Batch>::rows_of(const plan& p, index micro_batch) const {
+    // batch · micro_batch / micro_batches, rounded down, without a product that may be too large.
+    const auto begins_at = [&](index m) {
+        const index n = options_.micro_batches;
+        return p.batch / n * m + p.batch % n * m / n;
+    };
+    return {begins_at(micro_batch), begins_at(micro_batch + 1) - begins_at(micro_batch)};
+}
+
+template <class T, class Backend, class X, class Batch>
+std::optional<std::string> training_run<T, Backend, X, Batch>::part(const plan& p, rows_of_batch rows,
+                                                                    typename Batch::outcome& outcome) {
+    read(p, rows);
+    records_.clear();
+    const variable outputs = p.goes_on ? model_from_carry(rows) : calls_.model(records_, data_, how_);
+    const variable loss = data_.loss(records_, outputs, outcome, options_.label_smoothing);
+    if (auto what = nonfinite_forward(p, outcome)) return what;
+    back(loss);
+    add_convergence();
+    return std::nullopt;
+}
+
+template <class T, class Backend, class X, class Batch>
+void training_run<T, Backend, X, Batch>::read(const plan& p, rows_of_batch rows) {
+    if (p.goes_on)
+        windows_.read(calls_.read, ongoing_, rows, data_);
+    else
+        calls_.read(data_, rows.count, p.length, static_cast<std::uint64_t>(memory_.sequences + rows.first));
+}
+
+template <class T, class Backend, class X, class Batch>
+variable training_run<T, Backend, X, Batch>::model_from_carry(rows_of_batch rows) {
+    if (options_.micro_batches == 1) return calls_.model_from(records_, data_, ongoing_.carry, how_);
+    ongoing_.carry_of(rows, carry_of_part_);
+    const variable outputs = calls_.model_from(records_, data_, carry_of_part_, how_);
+    ongoing_.set_carry_of(rows, carry_of_part_);
+    return outputs;
+}
+
+template <class T, class Backend, class X, class Batch>
+std::optional<std::string> training_run<T, Backend, X, Batch>::nonfinite_forward(
+    const plan& p, const typename Batch::outcome& outcome) {
+    if (!math::is_finite(outcome.loss)) {
         updates_.fetch();
         const auto [name, value] = largest_parameter(theta_);
-        return "the loss is " + number_text(outcome_.loss) + "; the largest parameter is '" + name + "' with " +
+        return "the loss is " + number_text(outcome.loss) + "; the largest parameter is '" + name + "' with " +
                number_text(value);
     }
     if (!p.goes_on) return std::nullopt;
@@ -206,6 +288,22 @@ void training_run<T, Backend, X, Batch>::back(variable loss) {
 }
 
 template <class T, class Backend, class X, class Batch>
+void training_run<T, Backend, X, Batch>::add_convergence() {
+    forward_.add(how_);
+    adjoints_.clear();
+    for (const auto& s : how_)
+        if (s.adjoint) adjoints_.push_back(s.adjoint.get());
+    adjoint_.add(adjoints_);
+}
+
+template <class T, class Backend, class X, class Batch>
+void training_run<T, Backend, X, Batch>::scale_gradient(index by, index over) {
+    if (by == over || over == 0) return;
+    const T scale = static_cast<T>(by) / static_cast<T>(over);
+    for (T& g : records_.parameter_bars()) g *= scale;
+}
+
+template <class T, class Backend, class X, class Batch>
 void training_run<T, Backend, X, Batch>::measure(const plan& p, index begun) {
     accuracies shares;
     if constexpr (Batch::has_classes) shares = measure_accuracy(outcome_.answers, p.batch, p.length);
@@ -216,14 +314,11 @@ void training_run<T, Backend, X, Batch>::measure(const plan& p, index begun) {
              .token_accuracy = shares.token,
              .sequence_accuracy = shares.sequence,
              .learning_rate = learning_rate(p.done)};
-    if (const auto c = summarise(how_, p.length, scratch_)) {
+    if (const auto c = forward_.summary(p.length)) {
         step_.iterations = c->median_iterations;
         step_.share_converged = c->share_converged;
     }
-    adjoints_.clear();
-    for (const auto& s : how_)
-        if (s.adjoint) adjoints_.push_back(s.adjoint.get());
-    if (const auto c = summarise(adjoints_, p.length, scratch_)) {
+    if (const auto c = adjoint_.summary(p.length)) {
         step_.adjoint_iterations = c->median_iterations;
         step_.adjoint_share_converged = c->share_converged;
     }

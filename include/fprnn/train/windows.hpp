@@ -18,8 +18,8 @@ public:
     windows_of(const state_passing& how, index rows, index length) : how_(how), rows_(rows), length_(length) {}
 
     /// Where a row's sequence has ended, the next one begins, numbered from `first` on, with a carry of zeros;
-    /// their number is returned. The batch becomes the rows' windows.
-    index read(const reader_of<Batch>& reader, ongoing_sequences<T>& rows, index first, Batch& window) {
+    /// their number is returned.
+    index begin(ongoing_sequences<T>& rows, index first) const {
         const auto n = static_cast<std::size_t>(rows_);
         const bool are_first = rows.left.empty();
         rows.sequence.resize(n);
@@ -39,13 +39,18 @@ public:
                 std::fill_n(carry.data() + static_cast<index>(b) * width, width, T(0));
             }
         }
-        held_.resize(n, -1);
-        whole_.resize(n);
-        for (std::size_t b = 0; b < n; ++b)
-            if (held_[b] != rows.sequence[b]) read_whole(reader, b, rows.sequence[b]);
-        copy(rows, &Batch::inputs, window);
-        copy(rows, &Batch::targets, window);
         return begun;
+    }
+    /// The batch becomes the windows of `part`'s rows.
+    void read(const reader_of<Batch>& reader, const ongoing_sequences<T>& rows, rows_of_batch part, Batch& window) {
+        held_.resize(static_cast<std::size_t>(rows_), -1);
+        whole_.resize(static_cast<std::size_t>(rows_));
+        for (index b = part.first; b < part.first + part.count; ++b) {
+            const auto row = static_cast<std::size_t>(b);
+            if (held_[row] != rows.sequence[row]) read_whole(reader, row, rows.sequence[row]);
+        }
+        copy(rows, part, &Batch::inputs, window);
+        copy(rows, part, &Batch::targets, window);
     }
     /// Asks for the first sequence, so that what the data refuse is known before anything is trained.
     void try_first(const reader_of<Batch>& reader) {
@@ -69,17 +74,17 @@ private:
         reader(whole_[row], 1, how_.windows * length_, static_cast<std::uint64_t>(sequence));
         held_[row] = sequence;
     }
-    template <class Part>
-    void copy(const ongoing_sequences<T>& rows, Part part, Batch& window) const {
-        auto& to = window.*part;
-        shape extents = (whole_.front().*part).shape();
+    template <class Member>
+    void copy(const ongoing_sequences<T>& rows, rows_of_batch part, Member member, Batch& window) const {
+        auto& to = window.*member;
+        shape extents = (whole_[static_cast<std::size_t>(part.first)].*member).shape();
         const index of_token = extents.count() / (how_.windows * length_);
-        extents = extents.rank() == 2 ? shape{rows_, length_} : shape{rows_, length_, of_token};
+        extents = extents.rank() == 2 ? shape{part.count, length_} : shape{part.count, length_, of_token};
         if (to.shape() != extents) to.assign(extents);
         const index n = length_ * of_token;
-        for (index b = 0; b < rows_; ++b) {
-            const auto row = static_cast<std::size_t>(b);
-            std::copy_n((whole_[row].*part).data() + rows.window[row] * n, n, to.data() + b * n);
+        for (index b = 0; b < part.count; ++b) {
+            const auto row = static_cast<std::size_t>(part.first + b);
+            std::copy_n((whole_[row].*member).data() + rows.window[row] * n, n, to.data() + b * n);
         }
     }
 
