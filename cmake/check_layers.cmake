@@ -1,7 +1,7 @@
 cmake_minimum_required(VERSION 3.25)
 # cmake -DROOT=project -P check_layers.cmake
 # A header includes headers of its own folder and of the folders before it in this list, never of a later one.
-set(order core backend ops mixers recurrences expression graph operations tape fixed_point models train tasks io)
+set(order core backend ops mixers recurrences expression graph operations tape fixed_point models train tasks io mpi)
 list(JOIN order " < " order_text)
 set(eigen_headers "fprnn/backend/(eigen|pack|products|register_part)\\.hpp")
 
@@ -49,8 +49,8 @@ foreach(header IN LISTS headers)
     endforeach()
 endforeach()
 
-# The umbrella header reaches every header but those of io/ and what is for few programs, and what that alone includes.
-set(not_in_umbrella "fprnn/(io/.*|mixers/(check_mixer|mixer_(laws|trial|verdict)|team_of_turns)|recurrences/(check_recurrence|recurrence_laws)|tasks/(task|text|text_part|babi|catbabi|babi_world))\\.hpp")
+# The umbrella header reaches every header but those of io/ and mpi/ and what is for few programs, and what that alone includes.
+set(not_in_umbrella "fprnn/((io|mpi)/.*|mixers/(check_mixer|mixer_(laws|trial|verdict)|team_of_turns)|recurrences/(check_recurrence|recurrence_laws)|tasks/(task|text|text_part|babi|catbabi|babi_world))\\.hpp")
 if("fprnn/fprnn.hpp" IN_LIST headers)
     set(reached fprnn/fprnn.hpp)
     set(unread fprnn/fprnn.hpp)

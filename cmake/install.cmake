@@ -13,7 +13,7 @@ install(EXPORT fprnnTargets NAMESPACE fprnn:: DESTINATION "${package_dir}")
 install(FILES src/float.cpp src/double.cpp DESTINATION "${CMAKE_INSTALL_DATADIR}/fprnn/src")
 install(DIRECTORY include/fprnn DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
 install(FILES "${PROJECT_BINARY_DIR}/fprnnConfig.cmake" "${PROJECT_BINARY_DIR}/fprnnConfigVersion.cmake"
-              cmake/FindRandom123.cmake cmake/fprnnCompiled.cmake DESTINATION "${package_dir}")
+              cmake/FindRandom123.cmake cmake/fprnnCompiled.cmake cmake/fprnnMPI.cmake DESTINATION "${package_dir}")
 if(FPRNN_CUDA)
     install(DIRECTORY cuda/fprnn DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
             FILES_MATCHING PATTERN "*.hpp" PATTERN "*.cuh")

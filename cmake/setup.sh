@@ -55,6 +55,7 @@ fprnn_missing() {
     fprnn_has_header nlohmann/json.hpp || echo nlohmann-json3-dev
     fprnn_has_header benchmark/benchmark.h || echo libbenchmark-dev
     command -v gnuplot >/dev/null || echo gnuplot-nox
+    command -v mpirun >/dev/null && command -v mpicxx >/dev/null || printf '%s\n' libopenmpi-dev openmpi-bin
     [[ -z ${fprnn_wants_text-} || -d $fprnn_text ]] || echo python3.11-doc
     if (($1)); then
         fprnn_has_fuzzer || printf '%s\n' clang libclang-rt-dev

@@ -1,5 +1,8 @@
 fprnn_test_dependencies()
 
+# Open MPI as root and with more processes than cores, which it otherwise refuses.
+set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+
 # A test that cannot run here ends with this code: ctest shows it as skipped and says why with -V.
 set(skipped 77)
 function(fprnn_skipped_test name label reason)
@@ -104,7 +107,7 @@ if(FPRNN_SANITIZE MATCHES "thread")
     list(FILTER sources_laws INCLUDE REGEX "_bits\\.test\\.cpp$")
     list(FILTER sources_operations INCLUDE REGEX "/attention\\.test\\.cpp$")
     list(FILTER sources_recurrences INCLUDE REGEX "/recur\\.test\\.cpp$")
-    list(FILTER sources_train INCLUDE REGEX "/train(er|ing_state)\\.test\\.cpp$")
+    list(FILTER sources_train INCLUDE REGEX "/(ranks|train(er|ing_state))\\.test\\.cpp$")
     set(options_backend "--test-case=*thread*")
     if(NOT FPRNN_LONG)
         list(REMOVE_ITEM folders allocation)  # a failure at each allocation in turn
@@ -117,6 +120,11 @@ if(NOT FPRNN_LONG AND NOT has_gpu)
     if(FPRNN_SANITIZE)
         list(REMOVE_ITEM folders cuda)
     endif()
+endif()
+
+# MPI's own libraries leave memory and threads behind. Ranks that are threads (tests/train) stand for it under sanitizers.
+if(FPRNN_SANITIZE OR NOT TARGET fprnn::mpi)
+    list(REMOVE_ITEM folders mpi)
 endif()
 
 if(NOT FPRNN_CUDA)
@@ -160,6 +168,14 @@ foreach(folder IN LISTS folders)
     set_tests_properties(test_${folder} PROPERTIES LABELS ${folder} TIMEOUT 1200
         ENVIRONMENT "UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=halt_on_error=1 second_deadlock_stack=1")
 endforeach()
+if(TARGET test_mpi)
+    target_link_libraries(test_mpi PRIVATE fprnn::mpi)
+    # The same program on 1 to 4 processes; test_mpi itself is on one, without a launcher.
+    foreach(n RANGE 1 4)
+        add_test(NAME test_mpi.${n} COMMAND "${MPIEXEC_EXECUTABLE}" ${MPIEXEC_NUMPROC_FLAG} ${n} $<TARGET_FILE:test_mpi>)
+        set_tests_properties(test_mpi.${n} PROPERTIES LABELS mpi TIMEOUT 120 PROCESSORS 2 ENVIRONMENT "${mpi_environment}")
+    endforeach()
+endif()
 if(TARGET test_cuda_ptx)
     target_link_libraries(test_cuda_ptx PRIVATE fprnn_ptx)
 endif()
@@ -182,7 +198,17 @@ endif()
 find_program(FPRNN_BASH bash REQUIRED)
 mark_as_advanced(FPRNN_BASH)
 fprnn_include_flags(include_flags)
-fprnn_include_flags(io_flags nlohmann_json::nlohmann_json)
+# Of all headers, which are without those of mpi/ where MPI is not.
+if(TARGET fprnn::mpi)
+    fprnn_include_flags(io_flags nlohmann_json::nlohmann_json MPI::MPI_CXX)
+    list(APPEND io_flags -DOMPI_SKIP_MPICXX -DMPICH_SKIP_MPICXX)
+    set(headers_without "^$")
+    set(header_files_without "none")
+else()
+    fprnn_include_flags(io_flags nlohmann_json::nlohmann_json)
+    set(headers_without "^fprnn/mpi/")
+    set(header_files_without "fprnn/mpi/*")
+endif()
 
 # GCC reads the library once for all of them but those that define something before it.
 set(compile_fail_flags -std=c++20 -fdiagnostics-color=never "-I${PROJECT_SOURCE_DIR}/tests" ${include_flags})
@@ -233,7 +259,7 @@ if(FPRNN_QUICK)
 endif()
 
 add_test(NAME headers COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_headers.sh"
-         "${PROJECT_SOURCE_DIR}/include" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${io_flags})
+         "${PROJECT_SOURCE_DIR}/include" "${header_files_without}" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS} ${io_flags})
 set_tests_properties(headers PROPERTIES LABELS "sources;long" PROCESSORS 2 TIMEOUT 1200)
 
 include(cmake/fuzz.cmake)

@@ -55,9 +55,11 @@
 #define FPRNN_TRAINING_ON(instance, T, Backend)                                                                    \
     instance void detail::cross_entropy<T, T, Backend>(view<const T>, view<const std::int32_t>, view<T>, Backend&, \
                                                        cross_entropy_result<T>&, double);                          \
+    instance class detail::batch_gradient<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>;            \
     instance class detail::training_run<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>;              \
     instance evaluation detail::evaluate_parts<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>(       \
-        index, index, const detail::measure_part<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>&);
+        index, index, const detail::measure_part<T, Backend, T, detail::batch<T, std::int32_t, std::int32_t>>&,    \
+        ranks*);
 
 #define FPRNN_OPERATIONS_ON(instance, T, Backend)                                          \
     FPRNN_OPERATION_ON(instance, T, Backend, input<T, Backend>)                            \

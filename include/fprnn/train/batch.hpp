@@ -2,6 +2,7 @@
 
 #include <fprnn/backend/default.hpp>
 #include <fprnn/models/recorded.hpp>
+#include <fprnn/train/ranks.hpp>
 #include <fprnn/train/sampler.hpp>
 
 #include <cstdint>
@@ -79,6 +80,22 @@ struct batch {
             return result.tokens;
         else
             return result.numbers;
+    }
+    static void put(packed& to, const outcome& part) {
+        to.put(part.sequences).put(counted(part));
+        if constexpr (has_classes) to.put(part.answers);
+    }
+    static outcome get(packed& from) {
+        outcome part;
+        part.sequences = from.get_vector<double>();
+        const auto n = from.get<index>();
+        if constexpr (has_classes) {
+            part.tokens = n;
+            part.answers = from.get_vector<answer>();
+        } else {
+            part.numbers = n;
+        }
+        return part;
     }
     static void clear(outcome& all) {
         all.sequences.clear();

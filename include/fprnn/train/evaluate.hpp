@@ -4,11 +4,13 @@
 #include <fprnn/fixed_point/solution.hpp>
 #include <fprnn/tape/parameters.hpp>
 #include <fprnn/train/batch.hpp>
+#include <fprnn/train/ranks.hpp>
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -87,7 +89,7 @@ public:
     }
     /// Of a range of convergences, such as solutions, or pointers to them; a layer that did not iterate does
     /// not count.
-    template <class Layers>
+    template <std::ranges::range Layers>
     void add(const Layers& layers) {
         for (const auto& layer : layers) {
             const convergence& c = detail::convergence_of(layer);
@@ -97,6 +99,14 @@ public:
             residuals_.insert(residuals_.end(), c.residual.begin(), c.residual.end());
             for (const index n : c.tokens_converged) converged_ += static_cast<double>(n);
         }
+    }
+    void put(detail::packed& to) const { to.put(iterations_).put(residuals_).put(converged_); }
+    void add(detail::packed& from) {
+        const auto iterations = from.get_vector<int>();
+        const auto residuals = from.get_vector<double>();
+        iterations_.insert(iterations_.end(), iterations.begin(), iterations.end());
+        residuals_.insert(residuals_.end(), residuals.begin(), residuals.end());
+        converged_ += from.get<double>();
     }
     /// None when no layer iterated. `length`: tokens a sequence. Reorders what it is made of.
     std::optional<convergence_summary> summary(index length) {
@@ -140,31 +150,71 @@ template <class T, class Backend, class X, class Batch>
 using measure_part =
     std::function<void(index first, index n, typename Batch::outcome& part, solutions<T, Backend, X>& how)>;
 
-/// What evaluate makes of its parts, of any model and data.
+/// What evaluate makes of its parts, of any model and data; ranks measure a share of them each.
 template <class T, class Backend, class X, class Batch>
-evaluation evaluate_parts(index length, index sequences, const measure_part<T, Backend, X, Batch>& measure) {
+evaluation evaluate_parts(index length, index sequences, const measure_part<T, Backend, X, Batch>& measure,
+                          ranks* together) {
     require(length >= 1, "evaluate", [&] { return "length must be at least 1, got " + std::to_string(length); });
     require(sequences >= 1, "evaluate",
             [&] { return "sequences must be at least 1, got " + std::to_string(sequences); });
     (void)checked_product(sequences, length, "evaluate: sequences * length");
-    const index batch = std::clamp<index>((index{1} << 16) / length, 1, 256);
-    std::vector<answer> answers;
-    std::vector<fprnn::convergence> reached;
-    double total = 0;
-    index counted = 0;
-    typename Batch::outcome part;
-    for (index first = 0; first < sequences; first += batch) {
+    const index batch = std::clamp<index>((index{1} << 16) / length, 1, 256), parts = (sequences - 1) / batch + 1;
+    const auto mine =
+        together ? share_of(parts, together->size(), together->rank()) : share_of_rank{.first = 0, .last = parts};
+    typename Batch::outcome all, part;
+    convergence_sums reached;
+    for (index i = mine.first; i < mine.last; ++i) {
         solutions<T, Backend, X> how;
-        measure(first, std::min(batch, sequences - first), part, how);
-        for (const double of_sequence : part.sequences) total += of_sequence;
-        counted += Batch::counted(part);
-        if constexpr (Batch::has_classes) answers.insert(answers.end(), part.answers.begin(), part.answers.end());
-        for (const auto& s : how) reached.push_back(s);
+        measure(i * batch, std::min(batch, sequences - i * batch), part, how);
+        Batch::append(all, part);
+        reached.add(how);
     }
-    accuracies accuracy;
-    if constexpr (Batch::has_classes) accuracy = measure_accuracy(answers, sequences, length);
-    const double loss = counted == 0 ? 0 : total / static_cast<double>(counted);
-    return {length, sequences, accuracy, summarise(reached, length), std::move(answers), loss};
+    if (together) {
+        packed of_rank;
+        Batch::put(of_rank, all);
+        reached.put(of_rank);
+        Batch::clear(all);
+        reached.clear();
+        for (auto& bytes : together->gather(of_rank.bytes())) {
+            packed one(std::move(bytes));
+            Batch::append(all, Batch::get(one));
+            reached.add(one);
+        }
+    }
+    evaluation e;
+    e.length = length;
+    e.sequences = sequences;
+    e.convergence = reached.summary(length);
+    e.loss = all.loss;
+    if constexpr (Batch::has_classes) {
+        e.accuracy = measure_accuracy(all.answers, sequences, length);
+        e.answers = std::move(all.answers);
+    }
+    return e;
+}
+
+template <class X, class T, class Model, class Sample, backend_for<T> Backend>
+evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
+                    Backend backend, ranks* together = nullptr) {
+    static_assert(may_store<X, T, Backend>(), "evaluate: the backend does not store sequences as sequences_as says");
+    static_assert(sampled<T, std::remove_reference_t<Sample>>::is_sampled,
+                  "evaluate: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
+                  "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
+    using batch = batch_of<T, std::remove_reference_t<Sample>>;
+    batch data;
+    return evaluate_parts<T, Backend, X, batch>(
+        length, sequences,
+        [&](index first, index n, typename batch::outcome& part, solutions<T, Backend, X>& how) {
+            data.read(sample, n, length, static_cast<std::uint64_t>(first));
+            const auto outputs = [&] {
+                if constexpr (std::is_same_v<X, T>)
+                    return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend);
+                else
+                    return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend, sequences_as<X>{});
+            }();
+            data.template measure<X>(outputs, backend, part);
+        },
+        together);
 }
 }  // namespace detail
 
@@ -175,24 +225,8 @@ evaluation evaluate_parts(index length, index sequences, const measure_part<T, B
 /// and sequences are at least 1.
 template <class T, class Model, class Sample, backend_for<T> Backend = default_backend, class X = T>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
-                    Backend backend = Backend{}, sequences_as<X> stored = {}) {
-    static_assert(may_store<X, T, Backend>(), "evaluate: the backend does not store sequences as sequences_as says");
-    static_assert(detail::sampled<T, std::remove_reference_t<Sample>>::is_sampled,
-                  "evaluate: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
-                  "fprnn::view<std::int32_t> targets, std::uint64_t first), see fprnn/train/sampler.hpp");
-    using batch = detail::batch_of<T, std::remove_reference_t<Sample>>;
-    batch data;
-    return detail::evaluate_parts<T, Backend, X, batch>(
-        length, sequences, [&](index first, index n, typename batch::outcome& part, solutions<T, Backend, X>& how) {
-            data.read(sample, n, length, static_cast<std::uint64_t>(first));
-            const auto outputs = [&] {
-                if constexpr (std::is_same_v<X, T>)
-                    return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend);
-                else
-                    return model.evaluate(theta, std::as_const(data.inputs).view(), &how, backend, stored);
-            }();
-            data.template measure<X>(outputs, backend, part);
-        });
+                    Backend backend = Backend{}, sequences_as<X> = {}) {
+    return detail::evaluate<X>(model, theta, length, sequences, sample, backend);
 }
 
 }  // namespace fprnn

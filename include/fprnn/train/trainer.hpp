@@ -12,7 +12,8 @@ namespace fprnn {
 namespace detail {
 template <class X, class T, class Model, class Sample, class Observe, backend_for<T> Backend>
 training_result train(const Model& model, parameter_tree<T>& trained, training_memory<T>& remembered,
-                      const training_options& options, Sample&& sample, Observe&& observe, Backend backend) {
+                      const training_options& options, Sample&& sample, Observe&& observe, Backend backend,
+                      ranks* together = nullptr) {
     static_assert(may_store<X, T, Backend>(), "train: the backend does not store sequences as sequences_as says");
     static_assert(sampled<T, std::remove_reference_t<Sample>>::is_sampled,
                   "train: sample must be callable as sample(fprnn::view<std::int32_t> tokens, "
@@ -26,19 +27,18 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
     constexpr bool can_go_on = host_memory_backend<Backend, T> &&
                                std::is_invocable_r_v<variable, const Model&, tape<T, Backend, X>&, inputs_view,
                                                      models::model_carry<T>&, typename run::solutions*>;
-    typename run::calls calls{
+    typename run::gradient::calls calls{
         .read = [&](data_of& data, index sequences, index length,
                     std::uint64_t first) { data.read(sample, sequences, length, first); },
         .model = [&](tape<T, Backend, X>& t, const data_of& data, typename run::solutions& how) -> variable {
             return model(t, data.inputs.view(), &how);
-        },
-        .observe = std::ref(observe)};
+        }};
     if constexpr (can_go_on)
         calls.model_from = [&](tape<T, Backend, X>& t, const data_of& data, models::model_carry<T>& carry,
                                typename run::solutions& how) -> variable {
             return model(t, data.inputs.view(), carry, &how);
         };
-    return run(trained, remembered, options, backend, std::move(calls))();
+    return run(trained, remembered, options, backend, std::move(calls), std::ref(observe), together)();
 }
 }  // namespace detail
 
