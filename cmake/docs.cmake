@@ -24,7 +24,7 @@ endif()
 
 file(GLOB pages CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}" *.md docs/*.md docs/*/*.md)
 add_test(NAME links COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_links.sh" "${PROJECT_SOURCE_DIR}" ${pages})
-list(FILTER pages INCLUDE REGEX "^docs/(tutorial/|gpu.md|choosing.md)")
+list(FILTER pages INCLUDE REGEX "^docs/(tutorial/|gpu.md|scale.md|choosing.md)")
 add_test(NAME snippets COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_snippets.sh" "${PROJECT_SOURCE_DIR}" ${pages})
 set_tests_properties(links snippets PROPERTIES LABELS docs)
 

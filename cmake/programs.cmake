@@ -83,6 +83,13 @@ endif()
 
 if(FPRNN_BENCH)
     file(GLOB benchmarks CONFIGURE_DEPENDS bench/*.cpp)
+    list(REMOVE_ITEM benchmarks "${PROJECT_SOURCE_DIR}/bench/ranks.cpp")  # of processes, which Google Benchmark knows nothing of
+    if(TARGET fprnn::mpi AND NOT FPRNN_SANITIZE)
+        fprnn_io_dependencies()
+        add_executable(bench_ranks bench/ranks.cpp)
+        target_link_libraries(bench_ranks PRIVATE fprnn_own fprnn::mpi fprnn::compiled nlohmann_json::nlohmann_json)
+        set_target_properties(bench_ranks PROPERTIES OUTPUT_NAME ranks RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench")
+    endif()
     if(benchmarks)
         find_package(benchmark QUIET)
         if(NOT benchmark_FOUND)
