@@ -95,7 +95,7 @@ training_run<T, Backend, X, Batch>::training_run(parameter_tree<T>& trained, tra
                                                  typename gradient::calls others, observer observe, ranks* together)
     : options_((options.validate(), remembered.validate(options), options)),
       updates_(backend, trained, remembered),
-      gradient_(trained, updates_.there, options, backend, std::move(others), together),
+      gradient_(theta_, updates_.there, options, backend, std::move(others), together),
       observe_(std::move(observe)),
       together_(together),
       seconds_before_(remembered.seconds) {
