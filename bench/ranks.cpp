@@ -6,14 +6,18 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <utility>
 #include <vector>
 
 namespace fp = fprnn;
-using fp::index;
 
 namespace {
+
+using fp::index;
 
 constexpr index sequences = 16, length = 16, steps = 60;
 
@@ -83,15 +87,19 @@ int main() {
         const double addition = least_seconds(200, [&] {
             std::transform(a.begin(), a.end(), b.begin(), a.begin(), [](float x, float y) { return x + y; });
         });
-        if (all.rank() > 0) return 0;
+        std::uint64_t sums = 0;
+        const double checksum = least_seconds(200, [&] { sums += fp::detail::checksum(a); });
+        if (all.rank() > 0 || sums == 1) return 0;
 
         const double rate = static_cast<double>(gradient) / std::max(of_gradient - latency, 1e-9);
         const double of_rank = 8 * sequences + length * sequences + 12 * 2 * sequences;  // losses, answers, iterations
         std::printf("%zu parameters; a step of %lld x %lld tokens on one process %.2f ms (median %.2f)\n", parameters,
                     static_cast<long long>(sequences), static_cast<long long>(length), 1e3 * alone.first,
                     1e3 * alone.second);
-        std::printf("a message: %.1f us, and %.2f GB/s; a gradient is added in %.0f us\n\n", 1e6 * latency, rate / 1e9,
-                    1e6 * addition);
+        std::printf(
+            "a message: %.1f us, and %.2f GB/s; a gradient is added in %.0f us, and parameters have their checksum in "
+            "%.0f\n\n",
+            1e6 * latency, rate / 1e9, 1e6 * addition, 1e6 * checksum);
         std::printf(
             "| ranks | sum, us | broadcast, us | gather, us | step, ms | efficiency "
             "|\n|---:|---:|---:|---:|---:|---:|\n");
@@ -99,7 +107,7 @@ int main() {
             const double levels = std::ceil(std::log2(ranks));
             const double sum = levels * (of_gradient + addition), broadcast = levels * of_gradient;
             const double gather = levels * latency + (ranks - 1) * of_rank / rate;
-            const double step = alone.first + sum + broadcast + gather;
+            const double step = alone.first + sum + broadcast + gather + (ranks > 1 ? checksum : 0);
             std::printf("| %.0f | %.0f | %.0f | %.0f | %.2f | %.3f |\n", ranks, 1e6 * sum, 1e6 * broadcast,
                         1e6 * gather, 1e3 * step, alone.first / step);
         }
