@@ -1,17 +1,14 @@
 #pragma once
 
 #include <fprnn/io/checkpoint_format.hpp>
+#include <fprnn/mpi/agree.hpp>
 #include <fprnn/mpi/world.hpp>
 #include <fprnn/train/trainer.hpp>
 
-#include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <span>
 #include <string>
-#include <string_view>
 #include <type_traits>
-#include <vector>
 
 namespace fprnn::mpi {
 
@@ -44,26 +41,6 @@ inline nlohmann::ordered_json agreement(const training_options& o) {
         j["ends_when_wrong"] = o.state_passing->ends_when_wrong;
     }
     return j;
-}
-
-/// argument_error on all of them where one of them has something to say, with the text of the first.
-inline void agree(ranks& all, const char* operation, const std::string& mine) {
-    const auto texts = all.gather(std::as_bytes(std::span(mine)));
-    for (std::size_t r = 0; r < texts.size(); ++r)
-        require(texts[r].empty(), operation, [&] {
-            return "rank " + std::to_string(r) + ": " +
-                   std::string(reinterpret_cast<const char*>(texts[r].data()), texts[r].size());
-        });
-}
-/// What `check` throws, as a text for agree.
-template <class Check>
-std::string message_of(Check check) {
-    try {
-        check();
-        return {};
-    } catch (const std::exception& e) {
-        return e.what();
-    }
 }
 
 /// All ranks go on from the state of rank 0.
@@ -119,15 +96,9 @@ training_result train(ranks& all, const Model& model, training_state<T>& state, 
 template <class T, class Model, class Sample, host_memory_backend<T> Backend = default_backend>
 evaluation evaluate(ranks& all, const Model& model, const parameter_tree<T>& theta, index length, index sequences,
                     Sample&& sample, Backend backend = Backend{}) {
-    const std::string mine = "length " + std::to_string(length) + ", sequences " + std::to_string(sequences) +
-                             ", parameters with checksum " + std::to_string(fprnn::detail::checksum(theta));
-    std::string of_rank_0 = mine;
-    auto size = static_cast<std::uint64_t>(mine.size());
-    all.broadcast(std::as_writable_bytes(std::span(&size, 1)));
-    of_rank_0.resize(size);
-    all.broadcast(std::as_writable_bytes(std::span(of_rank_0)));
-    detail::agree(all, "evaluate",
-                  mine == of_rank_0 ? std::string() : "expected " + of_rank_0 + " of rank 0, got " + mine);
+    detail::agree_on(all, "evaluate",
+                     "length " + std::to_string(length) + ", sequences " + std::to_string(sequences) +
+                         ", parameters with checksum " + std::to_string(fprnn::detail::checksum(theta)));
     return fprnn::detail::evaluate<T>(model, theta, length, sequences, sample, backend, &all);
 }
 
