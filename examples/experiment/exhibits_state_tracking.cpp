@@ -379,7 +379,7 @@ const exhibit catalogue::iterations_in_training{
     bounded,
     show_lmax_lstar};
 const exhibit catalogue::parameters_of_a5{
-    exhibit::kind::figure, "params",      "fig. params (a)", "accuracy on A5 against parameters", 15, fill_in_params,
+    exhibit::kind::figure, "params",      "fig. params (a)", "accuracy on A5 against parameters", 20, fill_in_params,
     paper_state_tracking,  of_many_sizes, show_params};
 const exhibit catalogue::train_time{
     exhibit::kind::figure,
@@ -435,7 +435,7 @@ const exhibit catalogue::length_128{
     "seqlen128",
     "fig. seqlen128",
     "accuracy against length, of FP-Mamba, FP-Mamba2 and DeltaProduct trained at 128 tokens",
-    17,
+    46,
     fill_in_length_128,
     paper_state_tracking,
     of_three_models,
