@@ -1,5 +1,6 @@
-// mpirun -n 2 bench/ranks: what a step of training costs on many processes. Prints the constants that this machine has, what they
-// give for up to 1,000 ranks of one thread with a micro-batch each (weak scaling), and what the ranks that there are take.
+// mpirun -n 2 bench/ranks: what a step of training costs on many processes. Prints the constants that this
+// machine has, what they give for up to 1,000 ranks of one thread with a micro-batch each (weak scaling),
+// and what the ranks that there are take.
 #include <fprnn/fprnn.hpp>
 #include <fprnn/mpi/train.hpp>
 
@@ -92,7 +93,8 @@ int main() {
         if (all.rank() > 0 || sums == 1) return 0;
 
         const double rate = static_cast<double>(gradient) / std::max(of_gradient - latency, 1e-9);
-        const double of_rank = 8 * sequences + length * sequences + 12 * 2 * sequences;  // losses, answers, iterations
+        // Losses, answers, and iterations and residuals of value and adjoint.
+        const double of_rank = 8 * sequences + length * sequences + 12 * 2 * sequences;
         std::printf("%zu parameters; a step of %lld x %lld tokens on one process %.2f ms (median %.2f)\n", parameters,
                     static_cast<long long>(sequences), static_cast<long long>(length), 1e3 * alone.first,
                     1e3 * alone.second);

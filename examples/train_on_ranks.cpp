@@ -1,5 +1,5 @@
-// One training on many processes: mpirun -n 2 train_on_ranks --out FOLDER [--resume]. The parameters have the same bits for any
-// number of them, and a checkpoint is one of any number.
+// One training on many processes: mpirun -n 2 train_on_ranks --out FOLDER [--resume]. The parameters have
+// the same bits for any number of them, and a checkpoint is one of any number.
 #include <fprnn/fprnn.hpp>
 #include <fprnn/io/checkpoint.hpp>
 #include <fprnn/mpi/train.hpp>

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-/// Sequences whose tokens lie on consecutive ranks, on the tape: a rank records its own tokens, from the carry
-/// that the rank before hands on, and hands its own carry on to the next. Memory is that of a rank's tokens.
-/// A rank waits for the one before it; where a batch is recorded in several parts, they work at the same time
-/// on different ones.
+/// Sequences whose tokens lie on consecutive ranks, on the tape: a rank records its own tokens, from the
+/// carry that the rank before hands on, and hands its own carry on to the next. Memory is that of a rank's
+/// tokens. A rank waits for the one before it; where a batch is recorded in several parts, they work at the
+/// same time on different ones.
 ///
 ///     const variable before = mpi::receive_carry(all, tape, {B, layer.carry_width(sizes)});
 ///     const auto [y, carry] = layer(tape, sizes, prefix, x, before);

@@ -56,8 +56,8 @@ affine_map<T> map_of(view<const T> lambda, view<const T> term, direction d, Back
     return map;
 }
 
-/// What comes to this rank when `from` [B,D], zero when null, goes through the maps of the ranks before it, which are those
-/// with lower numbers, or with higher ones.
+/// What comes to this rank when `from` [B,D], zero when null, goes through the maps of the ranks before it,
+/// which are those with lower numbers, or with higher ones.
 template <class T>
 tensor<T> through_ranks(ranks& all, const affine_map<T>& mine, view<const T> from, bool upwards) {
     fprnn::detail::packed bytes;
@@ -102,11 +102,11 @@ struct scanned_piece {
 };
 
 /// fprnn::scan of sequences whose tokens lie on consecutive ranks, any number on each: what a rank's tokens
-/// make of the state before them is one affine map of [B,D], and these are composed over the ranks
-/// (eq. intro_rnn, whose maps are a monoid). A rank reads its own tokens twice; 2 B D numbers of each rank are
-/// exchanged. lambda, u: this rank's [B,T,D]; carry: that of the whole sequences, [B,D], zero when left out,
-/// which the rank of the first token gives (reversed: of the last). Errors: those of scan, by rank, on all of
-/// them; ranks with other B or D.
+/// make of the state before them is one affine map of [B,D], and these are composed over the ranks (eq.
+/// intro_rnn, whose maps are a monoid). A rank reads its own tokens twice; 2 B D numbers of each rank are
+/// exchanged. lambda, u: this rank's [B,T,D]; carry: that of the whole sequences, [B,D], zero when left
+/// out, which the rank of the first token gives (reversed: of the last). Errors: those of scan, by rank, on
+/// all of them; ranks with other B or D.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>
 scanned_piece<element<A>> scan(ranks& all, const A& lambda, reads<A> u, reads<A> carry = {},
                                direction d = direction::forward, Backend backend = {}) {
@@ -123,10 +123,10 @@ scanned_piece<element<A>> scan(ranks& all, const A& lambda, reads<A> u, reads<A>
     return piece;
 }
 
-/// Its adjoint, as fprnn::scan_back. h, carry: of the scanned_piece; h_bar: this rank's [B,T,D]; carry_bar: the
-/// cotangent of the carry out of the whole sequences, [B,D] or left out, which the rank of the last token
-/// gives (reversed: of the first). Adds to `into` this rank's, where into.carry is the cotangent of its own
-/// piece's carry: on the rank of the first token that of the whole sequences' carry.
+/// Its adjoint, as fprnn::scan_back. h, carry: of the scanned_piece; h_bar: this rank's [B,T,D]; carry_bar:
+/// the cotangent of the carry out of the whole sequences, [B,D] or left out, which the rank of the last
+/// token gives (reversed: of the first). Adds to `into` this rank's, where into.carry is the cotangent of
+/// its own piece's carry: on the rank of the first token that of the whole sequences' carry.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>
 void scan_back(ranks& all, const A& lambda, reads<A> h, reads<A> carry, reads<A> h_bar, reads<A> carry_bar,
                scan_cotangents<element<A>>& into, direction d = direction::forward, Backend backend = {}) {

@@ -77,7 +77,7 @@ void take_state_of_rank_0(ranks& all, training_state<T>& state, const training_o
 ///     fprnn::mpi::run([&](fprnn::mpi::world& all) {
 ///         training_state<float> state(model.init<float>(seed{0}), options);
 ///         if (all.rank() == 0) load_latest_checkpoint(folder, state, configuration);
-///         fprnn::mpi::train(all, model, state, options, data, [&](const training_step& s) { …; return true; });
+///         fprnn::mpi::train(all, model, state, options, data, observe);
 ///         …
 ///
 /// Errors: as of train; argument_error on all ranks where one has other options, a model of other parameters

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <chrono>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <span>
@@ -23,9 +23,9 @@
 
 namespace fprnn::mpi {
 
-/// The processes of an MPI program. MPI is initialised where it is not, and then finalised with this; what a
-/// program has initialised itself stays its own. One thread at a time uses it.
-/// Errors: std::runtime_error, with operation and MPI's own text, when MPI has been finalised or a call fails.
+/// The processes of an MPI program. MPI is initialised where it is not, and then finalised with this; what
+/// a program has initialised itself stays its own. One thread at a time uses it. Errors:
+/// std::runtime_error, with operation and MPI's own text, when MPI has been finalised or a call fails.
 class world final : public ranks {
 public:
     /// A message of more bytes is sent in several; MPI counts with an int.
@@ -91,9 +91,9 @@ public:
         return all;
     }
 
-    /// Ends the program because of what this rank has met, on one rank with one text, or none of an empty one:
-    /// where all have failed within a second, rank 0 says so, and the result is main's; otherwise this rank
-    /// does, and ends all.
+    /// Ends the program because of what this rank has met, on one rank with one text, or none of an empty
+    /// one: where all have failed within a second, rank 0 says so, and the result is main's; otherwise this
+    /// rank does, and ends all.
     int fail(const std::string& what) noexcept {
         MPI_Request all_failed = MPI_REQUEST_NULL;
         MPI_Ibarrier(failures_, &all_failed);
@@ -147,7 +147,7 @@ private:
     std::size_t largest_message_;
     bool finalises_ = false;
     MPI_Comm messages_ = MPI_COMM_NULL;
-    MPI_Comm failures_ = MPI_COMM_NULL;  ///< apart, so that a rank that has failed meets no call of the others
+    MPI_Comm failures_ = MPI_COMM_NULL;  ///< apart: a rank that has failed meets no call of the others
     int rank_ = 0, size_ = 1;
 };
 

@@ -44,8 +44,8 @@ public:
         std::function<variable(tape<T, Backend, X>&, const Batch&, models::model_carry<T>&, solutions&)> model_from{};
     };
 
-    /// All that is given is used by later calls. argument_error when the options cannot be those of the backend,
-    /// the model or so many ranks.
+    /// All that is given is used by later calls. argument_error when the options cannot be those of the
+    /// backend, the model or so many ranks.
     batch_gradient(const parameter_tree<T>& theta, const parameters_on<T, Backend>& there,
                    const training_options& options, Backend& backend, calls others, ranks* together);
     batch_gradient(const batch_gradient&) = delete;

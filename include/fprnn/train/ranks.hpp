@@ -15,9 +15,9 @@
 
 namespace fprnn {
 
-/// Processes that work on one training or evaluation together, with the same program, and as one of them sees
-/// it. All of them make the same calls of broadcast and gather in the same order; messages between two of them
-/// arrive in the order in which they were sent.
+/// Processes that work on one training or evaluation together, with the same program, and as one of them
+/// sees it. All of them make the same calls of broadcast and gather in the same order; messages between two
+/// of them arrive in the order in which they were sent.
 class ranks {
 public:
     ranks() = default;
