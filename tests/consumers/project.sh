@@ -9,6 +9,7 @@ rm -rf "$folder"
 "$cmake" -G Ninja -S "$source" -B "$folder" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON "$@"
 "$cmake" --build "$folder" --parallel 2
 "$folder/consumer"
+[[ ! -e $folder/ranks ]] || "$folder/ranks"
 
 # flags_of FILE: one a line, without directories of headers, the standard and names of files
 flags_of() {
