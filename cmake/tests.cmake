@@ -389,7 +389,7 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
 
     if(CUDAToolkit_FOUND)
         add_test(NAME cuda.headers COMMAND "${FPRNN_BASH}" "${PROJECT_SOURCE_DIR}/cmake/check_headers.sh"
-                 "${PROJECT_SOURCE_DIR}/cuda" "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS}
+                 "${PROJECT_SOURCE_DIR}/cuda" none "${CMAKE_CXX_COMPILER}" -std=c++20 ${FPRNN_WARNINGS}
                  "-I${PROJECT_SOURCE_DIR}/cuda" -isystem "${CUDAToolkit_INCLUDE_DIRS}" ${include_flags})
         set_tests_properties(cuda.headers PROPERTIES LABELS cuda TIMEOUT 600)
     endif()
