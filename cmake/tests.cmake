@@ -1,7 +1,9 @@
 fprnn_test_dependencies()
 
-# Open MPI as root and with more processes than cores, which it otherwise refuses.
-set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1")
+# Open MPI as root and with more processes than cores, which it otherwise refuses, and without what containers refuse it: one process
+# that reads another's memory.
+set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1"
+    "OMPI_MCA_btl_vader_single_copy_mechanism=none")
 
 # A test that cannot run here ends with this code: ctest shows it as skipped and says why with -V.
 set(skipped 77)

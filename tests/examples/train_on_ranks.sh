@@ -3,6 +3,7 @@
 # killed. MPIEXEC is the launcher. Nothing may hang: each command has a minute.
 set -u
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
+export OMPI_MCA_btl_vader_single_copy_mechanism=none  # containers refuse a process to read another's memory
 program=$1 launcher=${MPIEXEC:-mpirun}
 folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
@@ -26,6 +27,15 @@ said() {
     times=$(cat "$folder/log" "$folder/errors" | grep -cF -- "$1")
     [[ $times == "$2" ]] || fail "said $times times instead of $2: $1
 $(head -n 20 "$folder/log" "$folder/errors")"
+}
+
+# at_work: the program's own processes of the run that is to be killed.
+at_work() {
+    local p
+    for p in /proc/[0-9]*; do
+        [[ $(readlink "$p/exe") == "$(readlink -f "$program")" ]] || continue
+        tr '\0' ' ' 2>/dev/null <"$p/cmdline" | grep -qF -- "--out $folder/killed" && echo "${p#/proc/}"
+    done
 }
 
 # The same steps and the same answers on any number of processes, without a launcher, too.
@@ -67,16 +77,14 @@ for ((i = 0; i < 3000; ++i)); do
     compgen -G "$folder/killed/checkpoint-*.safetensors" >/dev/null && break
     sleep 0.02
 done
-victim=$(pgrep -f -- "--out $folder/killed" | while read -r p; do
-    [[ $(readlink "/proc/$p/exe") == "$(readlink -f "$program")" ]] && echo "$p"
-done | tail -n 1)
+victim=$(at_work | tail -n 1)
 kill -s KILL "$victim" || fail "no process to kill"
 wait $child && fail "a killed rank ended well"
 for ((i = 0; i < 500; ++i)); do
-    pgrep -f -- "--out $folder/killed" >/dev/null || break
+    [[ -n $(at_work) ]] || break
     sleep 0.02
 done
-pgrep -f -- "--out $folder/killed" >/dev/null && fail "processes were left behind"
+[[ -z $(at_work) ]] || fail "processes were left behind"
 rm -f "$folder"/killed/*.part
 last=$(ls "$folder/killed" | tail -n 1)
 last=$((10#$(tr -dc 0-9 <<<"${last%.safetensors}")))
