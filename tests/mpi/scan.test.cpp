@@ -15,25 +15,13 @@
 
 namespace {
 
-using checks::random;
+using checks::numbers;
 using fprnn::direction;
 using fprnn::index;
 using fprnn::shape;
 using fprnn::tensor;
 using fprnn::testing::all_ranks;
 using complex = std::complex<double>;
-
-template <class T>
-tensor<T> numbers(shape s, std::uint64_t stream) {
-    return random<T>(s, stream);
-}
-template <>
-tensor<complex> numbers<complex>(shape s, std::uint64_t stream) {
-    const auto re = random<double>(s, stream), im = random<double>(s, stream + 1000);
-    tensor<complex> x(s);
-    for (index i = 0; i < x.size(); ++i) x[i] = {re[i], im[i]};
-    return x;
-}
 
 /// The tokens first … last − 1 of [B,T,D].
 template <class T>

@@ -2,9 +2,9 @@
 
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/lstm.hpp>
-#include <fprnn/models/sequence_model.hpp>
 #include <fprnn/mpi/train.hpp>
-#include <fprnn/tasks/word_problem.hpp>
+
+#include <train/small_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -19,12 +19,10 @@ using fprnn::training_options;
 using fprnn::training_step;
 using fprnn::testing::all_ranks;
 
-const fprnn::word_problem data{.group = fprnn::finite_group("Z3"), .seed = {1}};
+const fprnn::word_problem& data = fprnn::testing::small_data;
 template <class Block>
 auto model_of(Block block, index d_inner = 6) {
-    return fprnn::models::sequence_model(
-        block, {.vocabulary = 3, .classes = 3, .d_model = 5, .d_inner = d_inner, .d_state = 3, .layers = 2},
-        fprnn::chunked{.length = 1, .tolerance = 1e-4}, fprnn::implicit{});
+    return fprnn::testing::small_model(block, 1e-4, d_inner);
 }
 const auto go_on = [](const training_step&) { return true; };
 

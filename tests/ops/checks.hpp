@@ -32,6 +32,18 @@ tensor<T> random(shape s, std::uint64_t stream, double deviation = 1, double mea
     for (index i = 0; i < x.size(); ++i) x[i] = static_cast<T>(mean + deviation * numbers.normal(i));
     return x;
 }
+/// The same, or complex numbers of two of them.
+template <class T>
+tensor<T> numbers(shape s, std::uint64_t stream) {
+    return random<T>(s, stream);
+}
+template <>
+inline tensor<std::complex<double>> numbers<std::complex<double>>(shape s, std::uint64_t stream) {
+    const auto re = random<double>(s, stream), im = random<double>(s, stream + 1000);
+    tensor<std::complex<double>> x(s);
+    for (index i = 0; i < x.size(); ++i) x[i] = {re[i], im[i]};
+    return x;
+}
 
 /// [B,T,D] for B in {1,3}, T in {1,5}, D in {1,3,17}.
 inline std::vector<shape> odd_sizes() {

@@ -4,6 +4,7 @@
 
 namespace {
 
+using checks::numbers;
 using checks::random;
 using fprnn::argument_error;
 using fprnn::direction;
@@ -16,18 +17,6 @@ using fprnn::view;
 using complex = std::complex<double>;
 
 constexpr direction both[] = {direction::forward, direction::reversed};
-
-template <class T>
-tensor<T> numbers(shape s, std::uint64_t stream) {
-    return random<T>(s, stream);
-}
-template <>
-tensor<complex> numbers<complex>(shape s, std::uint64_t stream) {
-    const auto re = random<double>(s, stream), im = random<double>(s, stream + 1000);
-    tensor<complex> x(s);
-    for (index i = 0; i < x.size(); ++i) x[i] = {re[i], im[i]};
-    return x;
-}
 
 /// h_t = (Π_{s ≤ t} λ_s) h_{−1} + Σ_{s ≤ t} (Π_{s < r ≤ t} λ_r) u_s: the recurrence written out.
 template <class T>

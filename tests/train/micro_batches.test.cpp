@@ -1,9 +1,9 @@
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/lstm.hpp>
-#include <fprnn/models/sequence_model.hpp>
 #include <fprnn/ops/cross_entropy.hpp>
-#include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/trainer.hpp>
+
+#include <train/small_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -21,12 +21,10 @@ using fprnn::index;
 using fprnn::training_options;
 using fprnn::training_step;
 
-const fprnn::word_problem data{.group = fprnn::finite_group("Z3"), .seed = {1}};
+const fprnn::word_problem& data = fprnn::testing::small_data;
 template <class Block>
 auto model_of(Block block) {
-    return fprnn::models::sequence_model(
-        block, {.vocabulary = 3, .classes = 3, .d_model = 5, .d_inner = 6, .d_state = 3, .layers = 2},
-        fprnn::chunked{.length = 1, .tolerance = 1e-10}, fprnn::implicit{});
+    return fprnn::testing::small_model(block, 1e-10);
 }
 training_options parts(index micro_batches, index steps = 1) {
     return {.batch = 7,
@@ -78,10 +76,10 @@ TEST_CASE("train: micro-batches have the gradient of the batch, also where answe
         for (const index n : {2, 3, 5, 7}) {
             CAPTURE(n);
             const auto split = trained<double>(model_of(fprnn::models::fp_mamba<1>()), parts(n, 20), sample);
-            CHECK(largest_difference(whole, split) < 1e-7);
+            CHECK(largest_difference(whole, split) < 4e-15);
             for (std::size_t i = 0; i < whole.steps.size(); ++i) {
-                CHECK(split.steps[i].gradient_norm == doctest::Approx(whole.steps[i].gradient_norm).epsilon(1e-7));
-                CHECK(split.steps[i].loss == doctest::Approx(whole.steps[i].loss).epsilon(1e-9));
+                CHECK(split.steps[i].gradient_norm == doctest::Approx(whole.steps[i].gradient_norm).epsilon(4e-15));
+                CHECK(split.steps[i].loss == doctest::Approx(whole.steps[i].loss).epsilon(4e-15));
                 CHECK(split.steps[i].sequences == whole.steps[i].sequences);
                 CHECK(split.steps[i].token_accuracy == whole.steps[i].token_accuracy);
                 CHECK(split.steps[i].sequence_accuracy == whole.steps[i].sequence_accuracy);
@@ -102,9 +100,9 @@ TEST_CASE("train: micro-batches of windows go on from the carry of their rows") 
         CAPTURE(n);
         o.micro_batches = n;
         const auto split = trained<double>(model, o, evenly);
-        CHECK(largest_difference(whole, split) < 1e-7);
+        CHECK(largest_difference(whole, split) < 4e-15);
         for (std::size_t i = 0; i < whole.steps.size(); ++i) {
-            CHECK(split.steps[i].loss == doctest::Approx(whole.steps[i].loss).epsilon(1e-9));
+            CHECK(split.steps[i].loss == doctest::Approx(whole.steps[i].loss).epsilon(4e-15));
             CHECK(split.steps[i].sequences == whole.steps[i].sequences);
         }
     }

@@ -2,9 +2,9 @@
 
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/lstm.hpp>
-#include <fprnn/models/sequence_model.hpp>
-#include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/trainer.hpp>
+
+#include <train/small_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -24,12 +24,10 @@ using fprnn::training_options;
 using fprnn::training_step;
 using fprnn::testing::on_ranks;
 
-const fprnn::word_problem data{.group = fprnn::finite_group("Z3"), .seed = {1}};
+const fprnn::word_problem& data = fprnn::testing::small_data;
 template <class Block>
 auto model_of(Block block) {
-    return fprnn::models::sequence_model(
-        block, {.vocabulary = 3, .classes = 3, .d_model = 5, .d_inner = 6, .d_state = 3, .layers = 2},
-        fprnn::chunked{.length = 1, .tolerance = 1e-4}, fprnn::implicit{});
+    return fprnn::testing::small_model(block, 1e-4);
 }
 training_options options() {
     return {.batch = 7,

@@ -1,8 +1,8 @@
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/lstm.hpp>
-#include <fprnn/models/sequence_model.hpp>
-#include <fprnn/tasks/word_problem.hpp>
 #include <fprnn/train/trainer.hpp>
+
+#include <train/small_model.hpp>
 
 #include <doctest/doctest.h>
 
@@ -100,12 +100,10 @@ TEST_CASE("windows: without ends_when_wrong a sequence has all of its windows") 
     }
 }
 
-const fprnn::word_problem data{.group = fprnn::finite_group("Z3"), .seed = {1}};
+const fprnn::word_problem& data = fprnn::testing::small_data;
 template <class Block>
 auto model_of(Block block) {
-    return fprnn::models::sequence_model(
-        block, {.vocabulary = 3, .classes = 3, .d_model = 5, .d_inner = 6, .d_state = 3, .layers = 2},
-        fprnn::chunked{.length = 1, .tolerance = 1e-6}, fprnn::implicit{});
+    return fprnn::testing::small_model(block, 1e-6);
 }
 training_options with(const state_passing& how, index steps) {
     return {.batch = 4,

@@ -71,8 +71,9 @@ void take_state_of_rank_0(ranks& all, training_state<T>& state, const training_o
 /// fprnn::train by all ranks together, with the bits of one of them that has equal options: a step's
 /// micro_batches are shared out, consecutive ones to a rank, and their gradients are added in one order,
 /// whoever has computed them. All ranks make this call, with equal models, options and data; the state is
-/// rank 0's, from which all go on, and is the same everywhere afterwards. Rank 0 observes, so that it alone
-/// prints and saves; a checkpoint of it is one of a training on any number of ranks.
+/// rank 0's, from which all go on, and is the same everywhere afterwards but for its `seconds`. Rank 0
+/// observes, so that it alone prints and saves; a checkpoint of it is one of a training on any number of
+/// ranks.
 ///
 ///     fprnn::mpi::run([&](fprnn::mpi::world& all) {
 ///         training_state<float> state(model.init<float>(seed{0}), options);

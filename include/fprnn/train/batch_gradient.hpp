@@ -260,10 +260,9 @@ void batch_gradient<T, Backend, X, Batch>::share(const step_plan& plan, ongoing_
     together_->broadcast(std::as_writable_bytes(std::span(sum.begin(), sum.end())));
 
     const auto rows_of_rank = [&](index r) {
-        const auto [first, last] = share_of(options_.micro_batches, size(), r);
-        const index from = rows_of(plan, first).first,
-                    to = last == first ? from : rows_of(plan, last - 1).first + rows_of(plan, last - 1).count;
-        return rows_of_batch{from, to - from};
+        const auto [first, last] = share_of(options_.micro_batches, size(), r);  // one at least
+        const rows_of_batch begin = rows_of(plan, first), end = rows_of(plan, last - 1);
+        return rows_of_batch{begin.first, end.first + end.count - begin.first};
     };
     packed mine;
     mine.put(checksum(theta_)).put(std::string_view(nonfinite_ ? *nonfinite_ : std::string()));
