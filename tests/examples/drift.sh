@@ -28,7 +28,7 @@ for t0 in 8 16 64 256; do
     grep -qE "^after +$t0 tokens$shares\$" <<<"$said" || fail "no shares after $t0 tokens in: $said"
 done
 # Nothing has been learnt: states forget what they have read, and are far apart before they read the same.
-awk '/^after/ && !($4 > 0.5 && $11 < 0.05) { exit 1 }' <<<"$said" || fail "states do not forget in: $said"
+awk '/^after/ && !($4 > 0.9 && $4 < 1.1 && $11 < 0.01) { exit 1 }' <<<"$said" || fail "states do not forget in: $said"
 
 # refused STATUS MESSAGE ARGUMENTS…
 refused() {
