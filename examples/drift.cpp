@@ -7,12 +7,9 @@
 // prints the distance of their states after 0, 1, 2, 4, … common elements, as a share of the distance of
 // states that stand for different ones; medians over pairs. What is left when it no longer falls adds up
 // over a sequence.
-#include <fprnn/fprnn.hpp>
-#include <fprnn/io/parameters.hpp>
-#include <fprnn/io/read_file.hpp>
-#include <fprnn/io/safetensors.hpp>
+#include "checkpoint.hpp"
 
-#include <nlohmann/json.hpp>
+#include <fprnn/fprnn.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -20,9 +17,7 @@
 #include <cstdio>
 #include <exception>
 #include <map>
-#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,33 +25,6 @@ namespace fp = fprnn;
 
 using carry = fp::models::model_carry<float>;
 using rows = std::vector<fp::index>;
-using configuration = nlohmann::json;
-
-/// What the model was trained with. std::runtime_error where it is not the default model on a word problem.
-configuration configuration_of(const fp::safetensors_content& checkpoint, const std::string& path) {
-    const auto found = checkpoint.metadata.find("configuration");
-    const auto c = configuration::parse(found == checkpoint.metadata.end() ? "{}" : found->second);
-    const configuration expected{{"task", "word-problem"}, {"model", "fp-mamba"}, {"mixer", "householder"},
-                                 {"reflections", 4},       {"layers", 1},         {"convolution", false}};
-    for (const auto& [key, value] : expected.items())
-        if (c.value(key, configuration()) != value)
-            throw std::runtime_error(path + ": expected a checkpoint of experiment with " + key + " = " + value.dump() +
-                                     ", got " + c.value(key, configuration()).dump());
-    return c;
-}
-
-/// Overwrites theta with a checkpoint's parameters. std::runtime_error for those of another model.
-void read_parameters(const fp::safetensors_content& checkpoint, const std::string& path,
-                     fp::parameter_tree<float>& theta) {
-    constexpr std::string_view prefix = "theta.";
-    std::vector<fp::named_array> parameters;
-    for (fp::named_array a : checkpoint.arrays)
-        if (a.name.starts_with(prefix)) {
-            a.name.erase(0, prefix.size());
-            parameters.push_back(std::move(a));
-        }
-    (void)fp::decode_parameters(fp::encode_safetensors(parameters), path, theta);
-}
 
 /// Tokens t0 … t0 + n − 1 of some sequences.
 fp::tensor<std::int32_t> tokens_of(const fp::tensor<std::int32_t>& x, const rows& some, fp::index t0, fp::index n) {
@@ -89,8 +57,14 @@ double distance(const carry& a, const carry& b, fp::index shift) {
 }
 
 void print_drift(const std::string& path) {
-    const auto checkpoint = fp::decode_safetensors(fp::read_file(path, std::uintmax_t{1} << 30), path);
-    const configuration trained = configuration_of(checkpoint, path);
+    const checkpoint file(path);
+    file.require({{"task", "word-problem"},
+                  {"model", "fp-mamba"},
+                  {"mixer", "householder"},
+                  {"reflections", 4},
+                  {"layers", 1},
+                  {"convolution", false}});
+    const auto& trained = file.configuration();
     const fp::finite_group group(trained["group"].get<std::string>());
     const fp::word_problem data{.group = group, .seed = {1}, .part = fp::word_problem::split::test};
     const fp::models::sequence_model model(fp::models::fp_mamba<4>(),
@@ -101,7 +75,7 @@ void print_drift(const std::string& path) {
                                             .d_state = trained["d_state"]},
                                            fp::chunked{.length = 1, .tolerance = 1e-5});
     auto theta = model.init<float>(fp::seed{0});
-    read_parameters(checkpoint, path, theta);
+    file.read(theta);
 
     constexpr fp::index B = 512, longest = 256, steps = 64;
     fp::tensor<std::int32_t> x({B, longest + steps}), product({B, longest + steps});

@@ -5,6 +5,7 @@
 /// a program runs.
 #include <fprnn/compiled.hpp>
 #include <fprnn/fixed_point/layer.hpp>
+#include <fprnn/fixed_point/newton.hpp>
 #include <fprnn/models/delta_product.hpp>
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_mamba2.hpp>

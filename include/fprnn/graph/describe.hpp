@@ -204,7 +204,10 @@ struct description<elementwise_node<F, E...>> {
 template <class Lambda, class U>
 struct description<scan_node<Lambda, U>> {
     static consteval node make() {
-        return {.what = kind::scan, .affine = Lambda::depends < dependence::current, .carry = &one_token};
+        return {.what = kind::scan,
+                .affine = Lambda::depends < dependence::current,
+                .scales_state = true,
+                .carry = &one_token};
     }
 };
 template <auto Name, class Delta, class B, class C, class U>
@@ -214,6 +217,7 @@ struct description<selective_scan_node<Name, Delta, B, C, U>> {
                 .name = Name.c_str(),
                 .weight = start::log_row::value,
                 .affine = joined<Delta, B, C> < dependence::current,
+                .scales_state = true,
                 .declare = &declare_rates,
                 .carry = &matrix_state};
     }
@@ -240,6 +244,7 @@ struct description<recurrence_node<M, Name, Width, E...>> {
     static consteval node make() {
         node n{.what = kind::recurrence,
                .name = Name.c_str(),
+               .scales_state = scaling_recurrence<M>,
                .formula = &call_formula<M>,
                .carry = &carry,
                .check = &check};

@@ -88,6 +88,7 @@ struct node {
     width_form part{};           ///< of a norm of parts: their width; without `of` where it is one of all channels
     width_form parts{};          ///< of a map of parts: their number
     bool parts_share = false;    ///< its weight
+    bool scales_state = false;   ///< it hands on the state before, number by number times a factor, plus something
     /// The fixed point that it is iterated in; of another node how many of them are solved before it is
     /// evaluated.
     std::size_t stage = 0;

@@ -16,6 +16,7 @@ namespace fprnn {
 struct diagonal_recurrence {
     static constexpr const char* name = "diagonal";
     static constexpr std::size_t inputs = 2;
+    static constexpr bool scales_state = true;
 
     struct sizes {
         index channels;

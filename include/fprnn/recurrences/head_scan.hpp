@@ -21,6 +21,7 @@ struct head_scan_recurrence {
     static_assert(G >= 1, "head_scan<groups>: there must be at least 1 group");
     static constexpr const char* name = "head_scan";
     static constexpr std::size_t inputs = 4, open_input = 2;
+    static constexpr bool scales_state = true;
 
     struct sizes {
         index heads, states, channels;  ///< H, N, P

@@ -56,6 +56,9 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 ///     M::open_back<Team>(of, p, x, S_bar, K, G)                        ū = G ⊙ ȳ + K of an open token
 ///     M::back_input<Team>(of, p, x, y_bar, S_bar, u_bar)               ū alone of `back`
 ///
+/// One whose S_t is S_{t−1}, number by number, times factors that do not depend on it, plus what does not
+/// either, says so by M::scales_state = true.
+///
 /// Everything else follows: carries and their cotangents, states that are recomputed in the backward pass,
 /// iterations of a fixed point, chunks, streaming. check_recurrence<M>() in
 /// fprnn/recurrences/check_recurrence.hpp says whether all of this holds.
@@ -76,6 +79,8 @@ concept recurrence_with_parameters = recurrence<M> && requires(typename M::sizes
     M::template prepare<serial_team<double>, double>(of, c, p);
     M::template prepare_back<serial_team<double>, double>(of, c, c, p);
 };
+template <class M>
+concept scaling_recurrence = recurrence<M> && requires { requires M::scales_state; };
 template <class M>
 concept opening_recurrence = recurrence<M> &&
     requires(typename M::sizes of, double* p, const double* c, detail::rows_of_token<M, double> x) {

@@ -16,6 +16,7 @@ namespace fprnn {
 struct selective_scan_recurrence {
     static constexpr const char* name = "selective_scan";
     static constexpr std::size_t inputs = 4, open_input = 3;
+    static constexpr bool scales_state = true;
 
     struct sizes {
         index states, channels;

@@ -1,0 +1,158 @@
+#include "tools.hpp"
+
+#include <fprnn/fixed_point/newton.hpp>
+#include <fprnn/models/fp_mamba.hpp>
+#include <fprnn/models/fp_mamba2.hpp>
+#include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/lstm.hpp>
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <limits>
+#include <vector>
+
+namespace {
+
+using namespace fprnn::symbols;
+using namespace fprnn::testing;
+using fprnn::index;
+using fprnn::linear;
+using fprnn::newton;
+using fprnn::sequential;
+using fprnn::status;
+using fprnn::tensor;
+
+constexpr fprnn::dims sizes{.d_in = 5, .d_inner = 6, .d_state = 3};
+constexpr fprnn::newton_options exactly{.tolerance = 1e-10};
+
+const auto mamba = fprnn::layer(fprnn::models::fp_mamba<2>(), sequential({.tolerance = 1e-11, .ell_max = 1000}));
+
+/// Parameters that are large enough for a state to be remembered.
+template <class Layer>
+auto parameters_of(const Layer& l, double scale = 1.5) {
+    auto theta = fprnn::init<double>(l, sizes, fprnn::seed{3});
+    for (double& x : theta) x *= scale;
+    return theta;
+}
+
+template <class Root>
+void check_as_token_by_token(Root root, int most, double scale = 1.5) {
+    const fprnn::layer l(root, sequential({.tolerance = 1e-11, .ell_max = 1000}));
+    const auto theta = parameters_of(l, scale);
+    const auto x = normal({3, 24, 5}, 1);
+    const auto expected = l(theta, x);
+    const auto found = newton(l, theta, x, exactly);
+    REQUIRE(expected.all_converged());
+    CHECK(found.all_converged());
+    CHECK(distance(found.value, expected.value) < 1e-8);
+    CHECK(distance(found.carry, expected.carry) < 1e-8);
+    for (std::size_t b = 0; b < 3; ++b) {
+        CHECK(found.iterations[b] <= most);
+        CHECK(found.residual[b] < exactly.tolerance);
+        CHECK(found.tokens_converged[b] == 24);
+        CHECK(found.total_iterations[b] > 24);
+    }
+
+    const auto first = newton(l, theta, tokens(x, 0, 10), exactly);
+    const auto second = newton(l, theta, tokens(x, 10, 14), exactly, first.carry);
+    CHECK(distance(first.value, tokens(expected.value, 0, 10)) < 1e-8);
+    CHECK(distance(second.value, tokens(expected.value, 10, 14)) < 1e-8);
+}
+
+TEST_CASE("newton's solution is that of token by token, in fewer iterations than there are tokens") {
+    check_as_token_by_token(fprnn::models::fp_rnn<2>(), 12);
+    check_as_token_by_token(fprnn::models::fp_mamba<2>(), 12);
+    check_as_token_by_token(fprnn::models::fp_mamba(fprnn::kronecker), 12);
+    check_as_token_by_token(fprnn::models::lstm(), 12);
+    constexpr fprnn::models::fp_mamba_options all{
+        .convolution = 4, .delta_sees_y = true, .mixer_sees = fprnn::models::fp_mamba_options::seen::sum};
+    check_as_token_by_token(fprnn::models::fp_mamba<all>(fprnn::householder<1>), 16);
+    check_as_token_by_token(fprnn::models::fp_mamba2(fprnn::householder<1>), 16);
+    // Two fixed points, a scan before them, and one that reads the state.
+    auto first = fprnn::fixed_point(tanh(linear<"A">(shift(prev)) + linear<"B", fprnn::d_inner>(in)));
+    auto second = fprnn::fixed_point(tanh(linear<"C">(cat(first, shift(prev)))));
+    check_as_token_by_token(
+        scan(sigmoid(fprnn::affine<"lambda", fprnn::d_in>(in)), in) + linear<"D", fprnn::d_in>(second), 16);
+}
+
+TEST_CASE("one step of newton solves what is linear, and another one sees it") {
+    const fprnn::layer l(fprnn::fixed_point(linear<"A">(shift(prev)) + linear<"B", fprnn::d_inner>(in)));
+    const auto theta = fprnn::init<double>(l, sizes, fprnn::seed{3});
+    const auto x = normal({2, 40, 5}, 1);
+    const auto found = newton(l, theta, x, {.tolerance = 1e-9});
+    CHECK(found.iterations == std::vector{2, 2});
+    CHECK(distance(found.value, l(theta, x).value) < 1e-12);
+
+    // All that is Newton's is the Jacobian: without it an iteration is one token.
+    const auto plain = newton(l, theta, x, {.tolerance = 1e-15, .dense = 0});
+    CHECK(plain.iterations[0] > 20);
+    CHECK(distance(plain.value, found.value) < 1e-12);
+}
+
+TEST_CASE("a state that does not fit is corrected by its own factors") {
+    // The state of the scan, [6,3], is not dense; what it reads of y is.
+    const auto theta = parameters_of(mamba);
+    const auto x = normal({2, 40, 5}, 1);
+    const auto expected = mamba(theta, x);
+    const auto some = newton(mamba, theta, x, {.tolerance = 1e-9, .dense = 6});
+    const auto all = newton(mamba, theta, x, {.tolerance = 1e-9, .dense = 100});
+    CHECK(distance(some.value, expected.value) < 1e-7);
+    CHECK(distance(all.value, expected.value) < 1e-7);
+    CHECK(all.iterations[0] <= some.iterations[0]);
+    CHECK(some.iterations[0] < 20);
+}
+
+TEST_CASE("newton: a sequence is solved as if it were alone") {
+    const auto theta = parameters_of(mamba);
+    const auto x = normal({3, 20, 5}, 1);
+    const auto all = newton(mamba, theta, x, exactly);
+    for (index b = 0; b < 3; ++b) {
+        const auto one = newton(mamba, theta, sequences(x, b, 1), exactly);
+        CHECK(same_bits(one.value, sequences(all.value, b, 1)));
+        CHECK(one.iterations[0] == all.iterations[static_cast<std::size_t>(b)]);
+    }
+}
+
+TEST_CASE("newton: not converging is data") {
+    const auto theta = parameters_of(mamba);
+    auto x = normal({2, 20, 5}, 1);
+    const auto first = newton(mamba, theta, x, {.tolerance = 1e-10, .ell_max = 1});
+    CHECK(first.status == std::vector{status::max_iterations, status::max_iterations});
+    CHECK(first.iterations == std::vector{1, 1});
+    CHECK(first.tokens_converged[0] < 20);
+    CHECK(first.residual[0] > 1e-3);
+    CHECK(std::isfinite(largest(first.value)));
+
+    x(1, 7, 2) = std::numeric_limits<double>::quiet_NaN();
+    const auto poisoned = newton(mamba, theta, x, exactly);
+    CHECK(poisoned.status == std::vector{status::converged, status::nonfinite});
+    CHECK(same_bits(sequences(poisoned.value, 0, 1), newton(mamba, theta, sequences(x, 0, 1), exactly).value));
+    CHECK(poisoned.tokens_converged[1] == 7);
+    CHECK(distance(tokens(sequences(poisoned.value, 1, 1), 0, 7),
+                   tokens(mamba(theta, sequences(x, 1, 1)).value, 0, 7)) < 1e-8);
+    for (index t = 7; t < 20; ++t) CHECK(std::isnan(poisoned.value(1, t, 0)));
+}
+
+TEST_CASE("newton: bad input") {
+    const auto theta = parameters_of(mamba);
+    const auto x = normal({2, 4, 5}, 1);
+    const auto refuses = [&](const char* what, const auto& call) {
+        CHECK_THROWS_WITH_AS(call(), what, fprnn::argument_error);
+    };
+    refuses("newton: x must be [B,T,5], got [2,5,4]", [&] { newton(mamba, theta, normal({2, 5, 4}, 1)); });
+    refuses("newton: x must be [B,T,5], got [2,5]", [&] { newton(mamba, theta, normal({2, 5}, 1)); });
+    refuses("newton: carry must be [2,30], got [1,30]", [&] { newton(mamba, theta, x, {}, normal({1, 30}, 2)); });
+    refuses("newton: tolerance must be positive and finite, got 0", [&] { newton(mamba, theta, x, {.tolerance = 0}); });
+    refuses("newton: ell_max must be at least 1, got 0", [&] { newton(mamba, theta, x, {.ell_max = 0}); });
+    refuses("newton: dense must be at least 0, got -1", [&] { newton(mamba, theta, x, {.dense = -1}); });
+
+    CHECK(newton(mamba, theta, tensor<double>({0, 4, 5})).value.shape() == fprnn::shape{0, 4, 5});
+    const auto carry = normal({2, mamba.carry_width(sizes)}, 2);
+    const auto none = newton(mamba, theta, tensor<double>({2, 0, 5}), {}, carry);
+    CHECK(none.value.shape() == fprnn::shape{2, 0, 5});
+    CHECK(same_bits(none.carry, carry));
+    CHECK(none.all_converged());
+}
+
+}  // namespace
