@@ -80,7 +80,9 @@ concept recurrence_with_parameters = recurrence<M> && requires(typename M::sizes
     M::template prepare_back<serial_team<double>, double>(of, c, c, p);
 };
 template <class M>
-concept scaling_recurrence = recurrence<M> && requires { requires M::scales_state; };
+concept scaling_recurrence = recurrence<M> && requires {
+    requires M::scales_state;
+};
 template <class M>
 concept opening_recurrence = recurrence<M> &&
     requires(typename M::sizes of, double* p, const double* c, detail::rows_of_token<M, double> x) {
