@@ -16,7 +16,7 @@ namespace experiment {
 /// The longest data in training, as the task counts them.
 inline fp::mark longest_in_training(const options& o) {
     const bool made = o.data.task == data_options::kind::copy || o.data.task == data_options::kind::arithmetic;
-    return {static_cast<double>(made ? o.data.longest : o.training.length), "training length"};
+    return {static_cast<double>(made ? o.data.longest : o.windows * o.training.length), "training length"};
 }
 
 /// The mean of what seeds have at one x, and what lies between the least and the largest.

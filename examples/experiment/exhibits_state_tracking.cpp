@@ -31,17 +31,23 @@ void paper_state_tracking(options& o) {
     use("--seeds", o.seeds, 3);
 }
 
-// --compare: all models have the same time. A step of FP-Mamba takes 16 ms of one core, one of the baselines
-// 7 ms. Two cores need less than the limit, so that a seed has equal bits in every run; where it comes first,
-// it is the same for all.
-constexpr double compare_seconds = 120;
-constexpr fp::index compare_steps = 8000, baseline_steps = 18000;
+// --compare: windows of the training length that go on, with which states stay right longest
+// (docs/research/generalisation.md), and the same time for all models. A step of FP-Mamba takes as long as 2.5
+// of the baselines. Two cores need less than the limit, so that a seed has equal bits in every run; where it
+// comes first, it is the same for all.
+constexpr double compare_seconds = 150;
+constexpr fp::index compare_steps = 16000, baseline_steps = 40000;
 
 void fill_in_comparison(options& o) {
     const defaults use{o};
     use("--steps", o.training.steps, compare_steps);
+    use("--learning-rate", o.training.optimiser.learning_rate, 0.01);
+    if (!o.machine.cuda) {
+        use("--windows", o.windows, 16);
+        if (o.windows > 1) use("--windows-from", o.windows_from, 0.4);
+    }
     use("--time-limit", o.training.time_limit, compare_seconds);
-    use("--test-lengths", o.test_lengths, lengths_of("4,8,12,16,24,32,48,64,96,128,192,256,384,512"));
+    use("--test-lengths", o.test_lengths, lengths_of("4,8,16,32,64,128,256,512,1000"));
 }
 std::vector<member> compared(const options& o) {
     members m(o);

@@ -35,6 +35,9 @@ const char* colour_of(architecture::block kind) {
     return "";
 }
 
+/// What a step trains.
+const char* sequences_of(const options& o) { return o.windows > 1 ? "windows" : "sequences"; }
+
 }  // namespace
 
 std::vector<drawn> alone(const outcome& result) {
@@ -65,7 +68,8 @@ std::vector<drawn> by_member(const trained& t, const std::function<bool(const me
 
 fp::picture accuracy_picture(const options& o, const std::vector<drawn>& models) {
     fp::figure f = score_figure(
-        o, models, title_of(o.data) + ", trained on sequences of " + std::to_string(o.training.length) + " tokens");
+        o, models,
+        title_of(o.data) + ", trained on " + sequences_of(o) + " of " + std::to_string(o.training.length) + " tokens");
     f.x.log = 2;
     if (!models.empty() && !models.front().results.front()->task.of_sequences) return f;
     f.dashed = "tokens";
