@@ -31,17 +31,19 @@ void paper_state_tracking(options& o) {
     use("--seeds", o.seeds, 3);
 }
 
-// --compare: windows of the training length that go on, with which states stay right longest
-// (docs/research/generalisation.md), and the same time for all models. A step of FP-Mamba takes as long as 2.5
-// of the baselines. Two cores need less than the limit, so that a seed has equal bits in every run; where it
-// comes first, it is the same for all.
+// --compare: what keeps the state right longest (docs/research/generalisation.md), windows of the training
+// length that go on, few channels and a high rate, and the same time for all models. A step of FP-Mamba takes
+// as long as 2.5 of the baselines. Two cores need less than the limit, so that a seed has equal bits in every
+// run; where it comes first, it is the same for all.
 constexpr double compare_seconds = 150;
 constexpr fp::index compare_steps = 16000, baseline_steps = 40000;
 
 void fill_in_comparison(options& o) {
     const defaults use{o};
     use("--steps", o.training.steps, compare_steps);
-    use("--learning-rate", o.training.optimiser.learning_rate, 0.01);
+    use("--d-model", o.model.size.d_model, 32);
+    use("--d-inner", o.model.size.d_inner, 32);
+    use("--learning-rate", o.training.optimiser.learning_rate, 0.02);
     if (!o.machine.cuda) {
         use("--windows", o.windows, 16);
         if (o.windows > 1) use("--windows-from", o.windows_from, 0.4);
