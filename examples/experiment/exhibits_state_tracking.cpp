@@ -33,10 +33,10 @@ void paper_state_tracking(options& o) {
 
 // --compare: what keeps the state right longest (docs/research/generalisation.md), windows of the training
 // length that go on, few channels and a high rate, and the same time for all models. A step of FP-Mamba takes
-// as long as 2.5 of the baselines. Two cores need less than the limit, so that a seed has equal bits in every
+// as long as 1.7 of the baselines. Two cores need less than the limit, so that a seed has equal bits in every
 // run; where it comes first, it is the same for all.
 constexpr double compare_seconds = 150;
-constexpr fp::index compare_steps = 16000, baseline_steps = 40000;
+constexpr fp::index compare_steps = 16000, baseline_steps = 27000;
 
 void fill_in_comparison(options& o) {
     const defaults use{o};
