@@ -30,23 +30,23 @@ const auto mamba = fprnn::layer(fprnn::models::fp_mamba<2>(), sequential({.toler
 
 /// Parameters that are large enough for a state to be remembered.
 template <class Layer>
-auto parameters_of(const Layer& l, double scale = 1.5) {
+auto parameters_of(const Layer& l) {
     auto theta = fprnn::init<double>(l, sizes, fprnn::seed{3});
-    for (double& x : theta) x *= scale;
+    for (double& x : theta) x *= 1.5;
     return theta;
 }
 
 template <class Root>
-void check_as_token_by_token(Root root, int most, double scale = 1.5) {
+void check_as_token_by_token(Root root, int most) {
     const fprnn::layer l(root, sequential({.tolerance = 1e-11, .ell_max = 1000}));
-    const auto theta = parameters_of(l, scale);
+    const auto theta = parameters_of(l);
     const auto x = normal({3, 24, 5}, 1);
     const auto expected = l(theta, x);
     const auto found = newton(l, theta, x, exactly);
     REQUIRE(expected.all_converged());
     CHECK(found.all_converged());
-    CHECK(distance(found.value, expected.value) < 1e-8);
-    CHECK(distance(found.carry, expected.carry) < 1e-8);
+    CHECK(distance(found.value, expected.value) < 5e-10);
+    CHECK(distance(found.carry, expected.carry) < 1e-10);
     for (std::size_t b = 0; b < 3; ++b) {
         CHECK(found.iterations[b] <= most);
         CHECK(found.residual[b] < exactly.tolerance);
@@ -56,24 +56,24 @@ void check_as_token_by_token(Root root, int most, double scale = 1.5) {
 
     const auto first = newton(l, theta, tokens(x, 0, 10), exactly);
     const auto second = newton(l, theta, tokens(x, 10, 14), exactly, first.carry);
-    CHECK(distance(first.value, tokens(expected.value, 0, 10)) < 1e-8);
-    CHECK(distance(second.value, tokens(expected.value, 10, 14)) < 1e-8);
+    CHECK(distance(first.value, tokens(expected.value, 0, 10)) < 5e-10);
+    CHECK(distance(second.value, tokens(expected.value, 10, 14)) < 5e-9);
 }
 
 TEST_CASE("newton's solution is that of token by token, in fewer iterations than there are tokens") {
-    check_as_token_by_token(fprnn::models::fp_rnn<2>(), 12);
-    check_as_token_by_token(fprnn::models::fp_mamba<2>(), 12);
-    check_as_token_by_token(fprnn::models::fp_mamba(fprnn::kronecker), 12);
-    check_as_token_by_token(fprnn::models::lstm(), 12);
+    check_as_token_by_token(fprnn::models::fp_rnn<2>(), 8);
+    check_as_token_by_token(fprnn::models::fp_mamba<2>(), 10);
+    check_as_token_by_token(fprnn::models::fp_mamba(fprnn::kronecker), 8);
+    check_as_token_by_token(fprnn::models::lstm(), 8);
     constexpr fprnn::models::fp_mamba_options all{
         .convolution = 4, .delta_sees_y = true, .mixer_sees = fprnn::models::fp_mamba_options::seen::sum};
     check_as_token_by_token(fprnn::models::fp_mamba<all>(fprnn::householder<1>), 16);
-    check_as_token_by_token(fprnn::models::fp_mamba2(fprnn::householder<1>), 16);
+    check_as_token_by_token(fprnn::models::fp_mamba2(fprnn::householder<1>), 10);
     // Two fixed points, a scan before them, and one that reads the state.
     auto first = fprnn::fixed_point(tanh(linear<"A">(shift(prev)) + linear<"B", fprnn::d_inner>(in)));
     auto second = fprnn::fixed_point(tanh(linear<"C">(cat(first, shift(prev)))));
     check_as_token_by_token(
-        scan(sigmoid(fprnn::affine<"lambda", fprnn::d_in>(in)), in) + linear<"D", fprnn::d_in>(second), 16);
+        scan(sigmoid(fprnn::affine<"lambda", fprnn::d_in>(in)), in) + linear<"D", fprnn::d_in>(second), 8);
 }
 
 TEST_CASE("one step of newton solves what is linear, and another one sees it") {
@@ -86,7 +86,7 @@ TEST_CASE("one step of newton solves what is linear, and another one sees it") {
 
     // All that is Newton's is the Jacobian: without it an iteration is one token.
     const auto plain = newton(l, theta, x, {.tolerance = 1e-15, .dense = 0});
-    CHECK(plain.iterations[0] > 20);
+    CHECK(plain.iterations[0] > 35);
     CHECK(distance(plain.value, found.value) < 1e-12);
 }
 
@@ -97,10 +97,10 @@ TEST_CASE("a state that does not fit is corrected by its own factors") {
     const auto expected = mamba(theta, x);
     const auto some = newton(mamba, theta, x, {.tolerance = 1e-9, .dense = 6});
     const auto all = newton(mamba, theta, x, {.tolerance = 1e-9, .dense = 100});
-    CHECK(distance(some.value, expected.value) < 1e-7);
-    CHECK(distance(all.value, expected.value) < 1e-7);
+    CHECK(distance(some.value, expected.value) < 5e-9);
+    CHECK(distance(all.value, expected.value) < 5e-9);
     CHECK(all.iterations[0] <= some.iterations[0]);
-    CHECK(some.iterations[0] < 20);
+    CHECK(some.iterations[0] < 16);
 }
 
 TEST_CASE("newton: a sequence is solved as if it were alone") {
@@ -121,7 +121,7 @@ TEST_CASE("newton: not converging is data") {
     CHECK(first.status == std::vector{status::max_iterations, status::max_iterations});
     CHECK(first.iterations == std::vector{1, 1});
     CHECK(first.tokens_converged[0] < 20);
-    CHECK(first.residual[0] > 1e-3);
+    CHECK(first.residual[0] > 0.99);
     CHECK(std::isfinite(largest(first.value)));
 
     x(1, 7, 2) = std::numeric_limits<double>::quiet_NaN();
@@ -130,7 +130,7 @@ TEST_CASE("newton: not converging is data") {
     CHECK(same_bits(sequences(poisoned.value, 0, 1), newton(mamba, theta, sequences(x, 0, 1), exactly).value));
     CHECK(poisoned.tokens_converged[1] == 7);
     CHECK(distance(tokens(sequences(poisoned.value, 1, 1), 0, 7),
-                   tokens(mamba(theta, sequences(x, 1, 1)).value, 0, 7)) < 1e-8);
+                   tokens(mamba(theta, sequences(x, 1, 1)).value, 0, 7)) < 5e-10);
     for (index t = 7; t < 20; ++t) CHECK(std::isnan(poisoned.value(1, t, 0)));
 }
 
