@@ -221,6 +221,32 @@ TEST_CASE_TEMPLATE("scan: packs are equivalent to the reference", T, float, doub
         }
 }
 
+TEST_CASE_TEMPLATE("scan: a long channel by itself is the recurrence, by stretches of time", T, float, double) {
+    for (index tokens : {1, 15, 64, 255, 256, 257, 1000})
+        for (bool has_carry : {false, true}) {
+            const shape s{3, tokens, 1};
+            auto lambda = random<T>(s, 1);
+            for (T& x : lambda) x = T(0.999) * std::sin(x);  // of both signs, the memory of a few tokens
+            const auto u = random<T>(s, 2), carry = has_carry ? random<T>({3, 1}, 3) : tensor<T>();
+            const auto h = fprnn::scan(lambda, u, carry), line = fprnn::scan(lambda, u, carry, {}, eigen(2));
+            double apart = 0, largest = 0;
+            for (index i = 0; i < h.size(); ++i) {
+                apart =
+                    fprnn::testing::larger(apart, std::abs(static_cast<double>(h[i]) - static_cast<double>(line[i])));
+                largest = std::max(largest, std::abs(static_cast<double>(h[i])));
+            }
+            CAPTURE(tokens);
+            CHECK(apart <= 4 * static_cast<double>(std::numeric_limits<T>::epsilon()) * largest);
+            auto in_place = u;
+            fprnn::scan_into(in_place, lambda, in_place, carry, direction::forward, eigen(1));
+            CHECK(checks::same_bits(in_place.data(), line.data(), line.size()));
+            if (has_carry) continue;
+            for (index b = 0; b < 3; ++b) lambda(b, 0, 0) = std::numeric_limits<T>::quiet_NaN();
+            CHECK(checks::same_bits(fprnn::scan(lambda, u, {}, direction::forward, eigen(1)).data(), line.data(),
+                                    line.size()));
+        }
+}
+
 TEST_CASE_TEMPLATE("scan: a sequence's bits depend neither on its neighbours nor on the threads", T, float, double) {
     for (index D : {1, 3, 17}) {
         const auto x = random<T>({7, 5, D}, 1);

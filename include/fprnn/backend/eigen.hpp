@@ -136,10 +136,21 @@ private:
             if (k > 0) c.col(0).noalias() += a * b.col(0);
             return;
         }
-        packing_memory<T> memory(blocks::size(m, k), packing);
+        index first_row = 0;
+        if constexpr (A::IsRowMajor && columns_are_rows) {
+            using few = product_of_few<T>;
+            if (n <= few::most) {
+                first_row = few::rows(m);
+                if (overwrite) blocks::clear(c.data(), c.outerStride(), first_row, n);
+                few::add(&a.coeffRef(0, 0), a.outerStride(), first_row, k, b.data(), b.outerStride(), n, c.data(),
+                         c.outerStride());
+                if (first_row == m) return;
+            }
+        }
+        packing_memory<T> memory(blocks::size(m - first_row, k), packing);
         T* packed = memory.data();
         alignas(64) T packed_columns[static_cast<std::size_t>(blocks::depth * blocks::columns)];
-        for (index row = 0; row < m; row += blocks::rows)
+        for (index row = first_row; row < m; row += blocks::rows)
             for (index at = 0; at < k; at += blocks::depth) {
                 const index rows = std::min(blocks::rows, m - row), depth = std::min(blocks::depth, k - at);
                 blocks::pack(&a.coeffRef(row, at), a.outerStride(), rows, depth, packed);

@@ -177,6 +177,29 @@ private:
     using packet = typename pack<T>::packet;
 };
 
+/// As many registers as a register has numbers.
+template <class T>
+struct pack_square {
+    static constexpr index width = pack<T>::size;
+
+    pack<T> row[static_cast<std::size_t>(width)];
+
+    void load(const T* from, index stride) {
+        for (index i = 0; i < width; ++i) row[i] = pack<T>::load(from + i * stride);
+    }
+    void transpose() { transpose_as(row[0].p); }
+
+private:
+    /// A deduced type, so that GCC does not warn of a template argument's alignment.
+    template <class Packet>
+    void transpose_as(Packet) {
+        Eigen::internal::PacketBlock<Packet, static_cast<int>(width)> block;
+        for (index i = 0; i < width; ++i) block.packet[i] = row[i].p;
+        ptranspose(block);
+        for (index i = 0; i < width; ++i) row[i].p = block.packet[i];
+    }
+};
+
 /// Runs bodies a register of channels at a time. Every row takes the same path whatever its address, so equal
 /// rows give equal bits wherever they stand.
 template <class T>
@@ -222,6 +245,36 @@ struct pack_team {
     template <class Body>
     static void once(Body&& body) {
         body();
+    }
+    /// h_t = λ_t h_{t−1} + u_t of numbers that lie one behind the other, from h_{−1} = before. A square of as many
+    /// registers as a register has numbers is transposed, so that each number of a register walks a stretch of time
+    /// of its own; what each stretch makes of its beginning is a multiplication more.
+    static void scan_line(index tokens, const T* lambda, const T* u, T before, T* h) {
+        index t = 0;
+        if constexpr (width > 1)
+            for (; t + width * width <= tokens; t += width * width) {
+                pack_square<T> product, sum;
+                product.load(lambda + t, width);
+                sum.load(u + t, width);
+                product.transpose();
+                sum.transpose();
+                for (index j = 1; j < width; ++j) {
+                    sum.row[j] = multiply_add(product.row[j], sum.row[j - 1], sum.row[j]);
+                    product.row[j] *= product.row[j - 1];
+                }
+                T factors[width], terms[width], begin[width];
+                product.row[width - 1].store(factors);
+                sum.row[width - 1].store(terms);
+                for (index i = 0; i < width; ++i) {
+                    begin[i] = before;
+                    before = factors[i] * before + terms[i];
+                }
+                for (index j = 0; j < width; ++j)
+                    sum.row[j] = multiply_add(product.row[j], pack<T>::load(begin), sum.row[j]);
+                sum.transpose();
+                for (index i = 0; i < width; ++i) sum.row[i].store(h + t + i * width);
+            }
+        for (; t < tokens; ++t) h[t] = before = lambda[t] * before + u[t];
     }
 
 private:

@@ -84,6 +84,67 @@ public:
     }
 };
 
+/// C += A B of a row-major A and at most four columns of B, for which packing A would cost more than the product: it
+/// is transposed in registers instead. Sums are in the order of Eigen's kernel, and so are the bits.
+template <class T>
+class product_of_few {
+    using traits = Eigen::internal::gebp_traits<T, T>;
+    static constexpr index P = pack<T>::size;
+    static constexpr index depth = block_product<T, Eigen::RowMajor, Eigen::ColMajor>::depth;
+
+public:
+    static constexpr index most = 4;  ///< columns
+    /// Of m rows so many that it can take: whole groups of three registers, whose sums run through one
+    /// accumulator in Eigen's kernel. What remains has others.
+    static constexpr index rows(index m) {
+        constexpr index group = 3 * P;
+        return P > 1 && traits::mr == group ? m / group * group : 0;
+    }
+    /// m: as rows() says. C and B in columns.
+    static void add(const T* a, index stride, index m, index k, const T* b, index b_stride, index n, T* c,
+                    index c_stride) {
+        for (index at = 0; at < k; at += depth)
+            for (index i = 0; i < m; i += P)
+                with_columns<1>(n, a + i * stride + at, stride, std::min(depth, k - at), b + at, b_stride, c + i,
+                                c_stride);
+    }
+
+private:
+    template <index N>
+    static void with_columns(index n, const T* a, index stride, index k, const T* b, index b_stride, T* c,
+                             index c_stride) {
+        if constexpr (N > most)
+            return;
+        else if (N < n)
+            with_columns<N + 1>(n, a, stride, k, b, b_stride, c, c_stride);
+        else
+            add_rows<N>(a, stride, k, b, b_stride, c, c_stride);
+    }
+    /// A register of rows.
+    template <index N>
+    static void add_rows(const T* a, index stride, index k, const T* b, index b_stride, T* c, index c_stride) {
+        pack<T> sums[N];
+        for (pack<T>& sum : sums) sum = pack<T>(T(0));
+        const auto add_column = [&](pack<T> column, index at) {
+            for (index j = 0; j < N; ++j) sums[j] = multiply_add(column, pack<T>(b[j * b_stride + at]), sums[j]);
+        };
+        index at = 0;
+        if constexpr (P > 1)
+            for (; at + P <= k; at += P) {
+                pack_square<T> square;
+                square.load(a + at, stride);
+                square.transpose();
+                for (index i = 0; i < P; ++i) add_column(square.row[i], at + i);
+            }
+        for (; at < k; ++at) {
+            T column[P];
+            for (index i = 0; i < P; ++i) column[i] = a[i * stride + at];
+            add_column(pack<T>::load(column), at);
+        }
+        for (index j = 0; j < N; ++j) (sums[j] + pack<T>::load(c + j * c_stride)).store(c + j * c_stride);
+    }
+};
+
 /// C += A B with an A that is packed once for many products with few columns, by the routines of Eigen's own
 /// products, which would pack it every time: half of what a product with 16 columns takes. B is packed once
 /// for many A.

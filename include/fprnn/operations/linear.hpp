@@ -142,7 +142,7 @@ protected:
         index column = 0;
         for (const slot from : f.graph.operands(s)) {
             part p{from, column, f.width(from), iterated && !f.graph.is_iterated(from), false, packed};
-            p.is_packed = iterated && (!p.is_hoisted || token_by_token);
+            p.is_packed = iterated && (!p.is_hoisted || token_by_token) && !is_multiplied_once(f, s);
             if (!p.is_packed) p.packed = nullptr;
             g(std::as_const(p));
             if (p.packed) packed += packed_size(f, s, p);
@@ -181,6 +181,10 @@ private:
     /// Whether every token's rows are evaluated once: what is hoisted need not be copied then.
     static bool is_evaluated_once(const frame& f, slot s) {
         return f.graph[s].depends == dependence::shifted && f.chunk == 1 && !f.unrolled;
+    }
+    /// Whether a call has one product of it, for which packing W would not pay: a streamed token.
+    static bool is_multiplied_once(const frame& f, slot s) {
+        return f.phase == pass::forward && f.tokens == 1 && is_evaluated_once(f, s);
     }
     /// Whether hoisting would only write these rows and read them once more.
     static bool is_token_by_token(const frame& f, slot s) { return has_tiles<Backend> && is_evaluated_once(f, s); }

@@ -41,6 +41,21 @@ FPRNN_BOTH void scan(index tokens, index channels, index stride, const T* lambda
     }
 }
 
+/// The same of one token at least and few channels: their state stays in registers.
+template <class Team, class T>
+FPRNN_BOTH void scan_few(index tokens, index channels, index stride, const T* lambda, const T* u, const T* carry,
+                         T* h) {
+    Team::each(channels, [&](auto lane) {
+        auto state = lane.load(carry ? carry : u);
+        if (!carry) lane.store(h, state);
+        for (index t = carry ? 0 : 1; t < tokens; ++t) {
+            const index at = t * stride;
+            state = lane.load(lambda + at) * state + lane.load(u + at);
+            lane.store(h + at, state);
+        }
+    });
+}
+
 /// The adjoint: g_t = ḣ_t + conj(λ_{t+1}) ⊙ g_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ conj(h_{t−1}).
 /// `running` [D] holds the cotangent of the carry out and ends as that of the carry in. lambda_bar and u_bar
 /// may be null.
@@ -115,16 +130,29 @@ void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction
     detail::for_each_scan(backend, B, D, [&](index b, index first, index channels) {
         const detail::sequence_walk s(b, tokens, D, d);
         const index at = s.begin + first;
-        kernel::scan<typename Backend::template team<T>, T>(
-            tokens, channels, s.stride, lambda.data() + at, u.data() + at,
-            carry.data() ? carry.data() + b * D + first : nullptr, h.data() + at);
+        const T* before = carry.data() ? carry.data() + b * D + first : nullptr;
+        using team = typename Backend::template team<T>;
+        const T *l = lambda.data() + at, *x = u.data() + at;
+        T* out = h.data() + at;
+        if constexpr (requires { team::scan_line(tokens, l, x, T(0), out); })
+            if (s.stride == 1) {
+                if (before) return team::scan_line(tokens, l, x, *before, out);
+                const T first = out[0] = x[0];
+                return team::scan_line(tokens - 1, l + 1, x + 1, first, out + 1);
+            }
+        constexpr index few = 16;
+        (channels <= few ? kernel::scan_few<team, T> : kernel::scan<team, T>)(tokens, channels, s.stride,
+                                                                              lambda.data() + at, u.data() + at, before,
+                                                                              h.data() + at);
     });
 }
 
 /// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                             (eq. intro_rnn)
 /// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. The carry out is h's last token,
 /// or the carry itself where T = 0. Reversed: h_t = λ_t ⊙ h_{t+1} + u_t, from h_T = carry, and the carry out
-/// is the first token. Real and complex. Errors: shapes that do not match.
+/// is the first token. Real and complex. Two calls with the carry between them give the bits of one, but for a
+/// single channel of many tokens: on Eigen's packets it is computed by stretches of time, of which a product of
+/// decays λ is formed. Errors: shapes that do not match.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>
 tensor<element<A>> scan(const A& lambda, reads<A> u, reads<A> carry = {}, direction d = direction::forward,
                         Backend backend = {}) {
