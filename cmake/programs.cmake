@@ -113,6 +113,16 @@ if(FPRNN_BENCH)
         list(APPEND benchmark_targets bench_${name})
     endforeach()
     if(benchmarks)
+        # Of bench/peers/cpu, which loads it.
+        add_library(bench_peers MODULE bench/peers/ours.cpp)
+        target_link_libraries(bench_peers PRIVATE fprnn_own benchmark::benchmark)
+        if(FPRNN_BENCH STREQUAL "UNOPTIMISED")
+            target_compile_options(bench_peers PRIVATE -O0)
+        endif()
+        set_target_properties(bench_peers PROPERTIES PREFIX "" OUTPUT_NAME ours
+                              LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bench/peers")
+    endif()
+    if(benchmarks)
         fprnn_include_flags(include_flags)
         set(compile "${CMAKE_CXX_COMPILER}" -std=c++20 -O2 ${include_flags} -c -o /dev/null)
         add_custom_target(bench_report DEPENDS ${benchmark_targets} USES_TERMINAL VERBATIM

@@ -10,6 +10,7 @@ neighbours is reported: on a busy machine seconds move, ratios stay. Of several 
 
 import argparse
 import json
+import math
 import os
 import platform
 import resource
@@ -26,7 +27,8 @@ comparisons = {}
 
 
 def comparison(*cores):
-    """f(sizes.., library, threads) yields rows (what, whose, ours, theirs): two functions to be timed by turns."""
+    """f(library, threads) yields (what, whose, ours, theirs): two functions that are timed by turns. A fraction of what the
+    machine can do also says how much of it ours is and how much theirs."""
 
     def add(f):
         for n in cores:
@@ -203,13 +205,13 @@ def fp_mamba_at_once(library, threads):
     what, ours = f"FP-Mamba solve [{B},{T},{D}], C = T", lambda: p.run("solve")
     theirs, value = jitted(lambda theta, x: in_jax.solve_at_once(theta, x), theta, tokens_first(p["x_in"]))
     share = p.run("converged") - 0.02  # of the tokens; who circles until 100 iterations are over is somewhere
-    same(what, p["value"], tokens_first(value), 3e-4, share)
+    same(what, p["value"], tokens_first(value), 1e-3, share)
     what += f" ({p.run('converged'):.2f} of it in 100 iterations)"
     yield what, "JAX while_loop", ours, theirs
     with torch.inference_mode():
         block = in_torch.solver({name: torch.from_numpy(x) for name, x in theta.items()})
         x = torch.from_numpy(p["x_in"].copy())
-        same(what, p["value"], block(x).value, 3e-4, share)
+        same(what, p["value"], block(x).value, 1e-3, share)
         yield what, "PyTorch, an iteration compiled", ours, lambda: block(x)
     p, _ = solve_of(library, threads, B, T, D, 1)
     yield f"{what}; ours C = 1", "PyTorch, an iteration compiled", lambda: p.run("solve"), lambda: block(x)
@@ -224,13 +226,12 @@ def fp_mamba_by_token(library, threads):
         p, theta = solve_of(library, threads, B, T, D, 1)
         what = f"FP-Mamba solve [{B},{T},{D}], C = 1"
         theirs, value = jitted(lambda theta, x: in_jax.solve_by_token(theta, x), theta, tokens_first(p["x_in"]))
-        same(what, p["value"], tokens_first(value), 3e-4, 0.99)
-
-        # One sequence takes microseconds, less than a call from Python.
+        same(what, p["value"], tokens_first(value), 1e-3, 0.99)
         yield what, "JAX, while_loop in lax.scan", lambda: p.run("solve"), theirs
 
 
 def training(library, threads, kind, trainer, sizes, what, whose, same_losses=True):
+    """Of twenty steps on the same data the first five have to have the same losses, where both compute the same."""
     import numpy as np
     import torch
 
@@ -273,7 +274,8 @@ LENGTHS = [2**k for k in range(10, 19, 2)]
 
 
 def one_length(library, T, C):
-    """Seconds and bytes of a solve of [1,T,64]."""
+    """Seconds and bytes of a solve of [1,T,64], the program and what it loads not counted."""
+    make(library, "solve", (1, 16, 64, C, 100), 1).run("solve")
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     p = make(library, "solve", (1, T, 64, C, 100), 1)
     draw(p, x_in=(-1, 1))
@@ -283,9 +285,8 @@ def one_length(library, T, C):
 
 
 def exponent(x, y):
-    import numpy as np
-
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
+    """e of y = a x^e."""
+    return statistics.linear_regression([math.log(i) for i in x], [math.log(i) for i in y]).slope
 
 
 def in_process(arguments, cores):
@@ -338,12 +339,13 @@ JAX all ways that were tried are here. Milliseconds are those of this machine; i
     for row in (r for r in rows if r["is_fraction"]):
         text += f"| {row['what']} | {row['cores']} | {row['ratio']:.2f} | {row['whose']} |\n"
     if lengths:
-        text += "\n## Length\n\nA solve of [1,T,64] by FP-Mamba, R = 4, N = 16, one core: best of five, and the memory that it adds to a process.\n\n"
+        text += "\n## Length\n\nA solve of [1,T,64] by FP-Mamba, R = 4, N = 16, one core: best of five, and the memory that it adds to a "
+        text += "process, whose exponent is that of the last three.\n\n"
         text += "| C | " + " | ".join(f"T = {T:,}" for T in LENGTHS) + " | exponent |\n|---|" + "---:|" * (len(LENGTHS) + 1) + "\n"
         for C, of in lengths.items():
             times, sizes = zip(*of)
             text += f"| {C}, ms | " + " | ".join(map(milliseconds, times)) + f" | {exponent(LENGTHS, times):.2f} |\n"
-            text += f"| {C}, MiB | " + " | ".join(f"{x / 2**20:.1f}" for x in sizes) + f" | {exponent(LENGTHS[1:], sizes[1:]):.2f} |\n"
+            text += f"| {C}, MiB | " + " | ".join(f"{x / 2**20:.1f}" for x in sizes) + f" | {exponent(LENGTHS[2:], sizes[2:]):.2f} |\n"
     return text
 
 

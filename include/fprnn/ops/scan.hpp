@@ -137,8 +137,8 @@ void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction
         if constexpr (requires { team::scan_line(tokens, l, x, T(0), out); })
             if (s.stride == 1) {
                 if (before) return team::scan_line(tokens, l, x, *before, out);
-                const T first = out[0] = x[0];
-                return team::scan_line(tokens - 1, l + 1, x + 1, first, out + 1);
+                const T of_first = out[0] = x[0];
+                return team::scan_line(tokens - 1, l + 1, x + 1, of_first, out + 1);
             }
         constexpr index few = 16;
         (channels <= few ? kernel::scan_few<team, T> : kernel::scan<team, T>)(tokens, channels, s.stride,
