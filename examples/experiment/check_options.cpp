@@ -151,6 +151,8 @@ void check_task(const options& o) {
     using kind = data_options::kind;
     check_windows(o);
     check_micro_batches(o);
+    if (o.restarts > 0 && o.data.task != kind::word_problem)
+        refuse("--restarts", "to stand with --task word-problem", "--task " + o.task_name);
     if (o.tests_prefixes) {
         if (o.data.task != kind::word_problem)
             refuse("--test-prefixes", "to stand with --task word-problem", "--task " + o.task_name);

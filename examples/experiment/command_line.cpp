@@ -302,6 +302,11 @@ private:
         add("--seed", "N",
             "of parameters and data; equal seeds give equal bits for any --threads, unless time runs short", "0",
             into(o_.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
+        add("--restarts", "N",
+            "of word-problem: at most so many trainings more, of other seeds, as long as fewer than 0.995 of new "
+            "sequences of the longest of --test-lengths are right. The best of them is the model; each is in a folder "
+            "of --out",
+            "0", into(o_.restarts, whole{0, 1000}));
         auto& on = o_.machine;
         on.threads = fp::eigen::default_threads();
         add("--threads", "N", "threads", "one a core: " + std::to_string(on.threads), into(on.threads, whole{1, 1024}));

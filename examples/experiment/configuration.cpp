@@ -110,6 +110,7 @@ json to_json(const options& o) {
     if (o.tests_prefixes) j["test_prefixes"] = true;
     j["test_sequences"] = o.test_sequences;
     j["seed"] = o.seed;
+    if (o.restarts > 0) j["restarts"] = o.restarts;
     j["threads"] = o.machine.threads;
     if (o.machine.cuda) {
         j["device"] = "cuda";

@@ -261,6 +261,63 @@ std::string no_memory(const options& o, const std::string& doing) {
            "; smaller numbers need less";
 }
 
+struct trained_parameters {
+    parameters theta;
+    fp::training_result training;
+};
+
+/// Trains a model with its own seed and writes into o.out all that is known without a test. `doing` is what it is at.
+trained_parameters train_in_folder(const options& o, const network& model, std::string& doing) {
+    doing = "make";
+    const fp::task task = make_task(o.data, o.seed_of_data());
+    fp::training_state<real> state(model.init(fp::seed{o.seed}), o.training);
+    std::printf("%s on %s at T = %lld: %lld parameters, %s\n", name_of(o.model.kind), task.name.c_str(),
+                static_cast<long long>(o.training.length), static_cast<long long>(state.theta.size()),
+                model.where().c_str());
+    if (o.resume) resume(o, state);
+    write_json(o.out / "config.json", to_json(o));
+    doing = "train";
+    fp::training_result training = train(o, task, model, state);
+    fp::save_parameters(
+        o.out / "parameters.safetensors", state.theta,
+        {{"step", std::to_string(training.steps)}, {"configuration", training_configuration(o).dump()}});
+    return {std::move(state.theta), std::move(training)};
+}
+
+/// The first attempt that is good enough on sequences that neither training nor tests see, or the best. Its files
+/// become the model's. `summary` receives the score of each.
+trained_parameters best_of_attempts(const options& o, const network& model, json& summary, std::string& doing) {
+    constexpr double enough = 0.995;
+    const fp::index length = o.test_lengths.back();
+    const auto tested = model.with(o.test_schedule());
+    const auto unseen = test_set(o, make_task(o.data, fp::seed{~o.seed}), length);  // a seed that nothing else has
+    std::optional<trained_parameters> best;
+    std::filesystem::path of_best;
+    double best_score = 0, best_loss = 0;
+    const auto attempts = attempts_of(o);
+    for (const options& one : attempts) {
+        auto trained = train_in_folder(one, model, doing);
+        doing = "evaluate";
+        const auto e = tested->evaluate(trained.theta, unseen.tokens, unseen.sequences, unseen.data);
+        const double score = e.accuracy.sequence;
+        summary["attempts"].push_back({{"seed", one.seed}, {"score", score}, {"loss", e.loss}});
+        std::printf("attempt %zu of at most %zu: %.4f of %lld other sequences of %lld are right\n",
+                    summary["attempts"].size(), attempts.size(), score, static_cast<long long>(unseen.sequences),
+                    static_cast<long long>(length));
+        const bool ends = score >= enough || trained.training.end == fp::training_end::stopped;
+        if (!best || score > best_score || (score == best_score && e.loss < best_loss)) {
+            best = std::move(trained), of_best = one.out;
+            best_score = score, best_loss = e.loss;
+        }
+        if (ends) break;
+    }
+    for (const char* name : {"metrics.csv", "validation.csv", "parameters.safetensors"})
+        if (std::filesystem::exists(of_best / name))
+            std::filesystem::copy_file(of_best / name, o.out / name, std::filesystem::copy_options::overwrite_existing);
+    write_json(o.out / "config.json", to_json(o));
+    return std::move(*best);
+}
+
 /// As run below; `doing` is what it is at.
 outcome run(const options& o, std::string& doing) {
     outcome r;
@@ -271,22 +328,15 @@ outcome run(const options& o, std::string& doing) {
     a.size.vocabulary = r.task.vocabulary;
     a.size.classes = r.task.classes;
     const std::shared_ptr<const network> model = make_network(a, o.schedule, o.adjoint(), o.machine);
-    fp::training_state<real> state(model->init(fp::seed{o.seed}), o.training);
-    const parameters& theta = state.theta;
-
+    json& s = r.summary;
+    s["task"] = r.task.name;
+    s["model"] = o.model_name;
+    auto trained = o.restarts > 0 ? best_of_attempts(o, *model, s, doing) : train_in_folder(o, *model, doing);
+    const parameters& theta = trained.theta;
+    r.training = trained.training;
     r.kind = o.model.kind;
     r.folder = o.out;
     r.parameters = theta.size();
-    std::printf("%s on %s at T = %lld: %lld parameters, %s\n", name_of(r.kind), r.task.name.c_str(),
-                static_cast<long long>(o.training.length), static_cast<long long>(r.parameters),
-                model->where().c_str());
-    if (o.resume) resume(o, state);
-    write_json(o.out / "config.json", to_json(o));
-    doing = "train";
-    r.training = train(o, r.task, *model, state);
-    fp::save_parameters(
-        o.out / "parameters.safetensors", theta,
-        {{"step", std::to_string(r.training.steps)}, {"configuration", training_configuration(o).dump()}});
 
     // The table of an earlier test stays until this one is whole.
     const auto table = o.out / "accuracy.csv", in_part = o.out / "accuracy.csv.part";
@@ -320,9 +370,6 @@ outcome run(const options& o, std::string& doing) {
     std::filesystem::rename(in_part, table);
 
     doing = "evaluate";
-    json& s = r.summary;
-    s["task"] = r.task.name;
-    s["model"] = o.model_name;
     s["train_length"] = o.training.length;
     s["parameters"] = r.parameters;
     s["steps"] = r.training.steps;
@@ -349,7 +396,7 @@ outcome run(const options& o, std::string& doing) {
     }
     write_json(o.out / "summary.json", s);
     r.model = model;
-    r.theta = theta;
+    r.theta = std::move(trained.theta);
     return r;
 }
 

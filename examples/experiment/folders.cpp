@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace experiment {
 
@@ -130,8 +131,10 @@ void require_folder(const options& o) {
 void prepare_folders(const options& o) {
     require_folder(o);
     refuse_other_jobs(o);
-    const auto models = models_of(o);
-    for (const options& one : models) {
+    std::vector<options> attempts;
+    for (const options& model : models_of(o))
+        for (options& one : attempts_of(model)) attempts.push_back(std::move(one));
+    for (const options& one : attempts) {
         if (o.resume) {
             require_same_options(one);
             continue;
@@ -144,10 +147,11 @@ void prepare_folders(const options& o) {
     }
     fp::require_writable_folder(o.out, "--out");
     write_job(o, o.out);
-    for (const options& one : models) {
+    for (const options& one : models_of(o)) {
         fp::require_writable_folder(one.out, "--out");
         write_job(o, one.out);
     }
+    for (const options& one : attempts) fp::require_writable_folder(one.out, "--out");
 }
 
 }  // namespace experiment

@@ -122,6 +122,18 @@ std::vector<options> models_of(const options& o) {
     return all;
 }
 
+std::vector<options> attempts_of(const options& o) {
+    if (o.restarts == 0) return {o};
+    std::vector<options> all;
+    for (int k = 0; k <= o.restarts; ++k) {
+        options& one = all.emplace_back(o);
+        one.restarts = 0;
+        one.seed += static_cast<std::uint64_t>(k) << 32;  // far from those of --seeds
+        one.out /= "attempt_" + std::to_string(k + 1);
+    }
+    return all;
+}
+
 std::string job_of(const options& o) { return o.shown ? job_of(*o.shown) : "a single model"; }
 
 }  // namespace experiment

@@ -28,6 +28,7 @@ struct options {
     architecture model{};
     std::string task_name = "word-problem", model_name = "fp-mamba", mixer_name = "householder";
     std::uint64_t seed = 0;
+    int restarts = 0;  ///< most trainings of other seeds, as long as none is good enough
 
     fp::training_options training{.first_length = 2, .steps = 12000, .optimiser = {.weight_decay = 0.1}};
     fp::index windows = 1;      ///< that a sequence is trained in, each from the carry of the one before
@@ -101,6 +102,10 @@ void check_together(const options& o);
 
 /// The options of each model that is trained, in a folder of its own.
 std::vector<options> models_of(const options& o);
+
+/// The trainings of which the best becomes the model, each in a folder of its own; without restarts the options
+/// themselves.
+std::vector<options> attempts_of(const options& o);
 
 /// "a single model", or what the exhibit is asked for by.
 std::string job_of(const options& o);

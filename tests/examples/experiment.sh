@@ -104,6 +104,8 @@ for garbage in 16,x 16,,32 0 9-3 "" 16, - 1-10001; do
 done
 refused "--test-sequences: expected a whole number from 1 to 16777216, got '0'" --test-sequences 0
 refused "--seed: expected a whole number from 0 to 9223372036854775806, got '-1'" --seed -1
+refused "--restarts: expected a whole number from 0 to 1000, got '-1'" --restarts -1
+refused "--restarts: expected to stand with --task word-problem, got '--task copy'" --task copy --restarts 1
 refused "--threads: expected a whole number from 1 to 1024, got '0'" --threads 0
 for garbage in gpu cuda: cuda:x cuda:-1 cuda:1,2; do
     refused "--device: expected cpu, cuda or cuda:N, got '$garbage'" --device $garbage
@@ -538,6 +540,25 @@ said=$("$program" "${small[@]}" --steps 50 --learning-rate 1e38 --test-lengths 5
 [[ $? == 1 ]] || fail "numbers that are not finite did not end with status 1"
 [[ $said =~ train:\ step\ [0-9]+:.*\'[a-z0-9_.A-Z]+\' ]] || fail "no step and parameter in: $said"
 [[ -s $folder/wild/summary.json && -s $folder/wild/accuracy.csv ]] || fail "numbers that are not finite left no files"
+
+# Trainings of other seeds, of which the best is kept; a later call goes on with one more.
+out=$folder/restarts
+again=("${small[@]}" --steps 40 --test-lengths 8 --test-sequences 64 --checkpoint-every 20 --out "$out")
+"$program" "${again[@]}" --restarts 1 >"$folder/log" || fail "--restarts 1"
+(($(grep -c '^attempt . of at most 2: ' "$folder/log") == 2)) || fail "--restarts 1 made other attempts than two"
+(($(grep -c '"score": 0' "$out/summary.json") == 2)) || fail "--restarts: the attempts' scores are not in summary.json"
+best=$(awk '/"score":/ { score = $2 + 0 } /"train_length"/ { exit }
+    /"loss":/ { ++n; if (!best || score > most || (score == most && $2 + 0 < loss)) { best = n; most = score; loss = $2 + 0 } }
+    END { print best }' "$out/summary.json")
+[[ -s $out/accuracy.csv && ! -e $out/attempt_1/accuracy.csv ]] || fail "--restarts: not the best alone is tested"
+cmp -s "$out/metrics.csv" "$out/attempt_$best/metrics.csv" || fail "--restarts: the best is not attempt $best"
+cp "$out/attempt_1/metrics.csv" "$folder/first"
+"$program" "${again[@]}" --restarts 2 --resume >"$folder/log" || fail "--restarts 2 --resume"
+grep -q '^attempt 3 of at most 3: ' "$folder/log" && cmp -s "$folder/first" "$out/attempt_1/metrics.csv" ||
+    fail "--restarts 2 --resume did not go on"
+grep -q '"restarts": 2' "$out/config.json" || fail "--restarts is not in config.json"
+"$program" "${again[@]}" --restarts 2 2>"$folder/log" && fail "--restarts writes over checkpoints"
+grep -q "expected a folder without checkpoints, or --resume, got '$out/attempt_1'" "$folder/log" || fail "--restarts over checkpoints: $(cat "$folder/log")"
 
 # The first signal ends the training in order.
 for signal in INT TERM HUP; do
