@@ -256,7 +256,7 @@ private:
         add("--steps", "N", "training steps", "12000; figures have their own", into(o_.training.steps, whole{1}));
         add("--time-limit", "SECONDS",
             "training ends by then; the learning rate falls with the time when that is faster than with the steps",
-            "none; compare: 120 for each model", into(o_.training.time_limit, positive));
+            "none; compare: 180 for each model", into(o_.training.time_limit, positive));
         add("--learning-rate", "RATE",
             "peak of AdamW's rate, after 200 steps of warm-up (at most a quarter of --steps) and before a cosine decay",
             "0.003; lstm: 0.02", into(o_.training.optimiser.learning_rate, positive));
@@ -304,9 +304,9 @@ private:
             into(o_.seed, whole{0, std::numeric_limits<fp::index>::max() - 1}));
         add("--restarts", "N",
             "of word-problem: at most so many trainings more, of other seeds, as long as fewer than 0.995 of new "
-            "sequences of the longest of --test-lengths are right. The best of them is the model; each is in a folder "
-            "of --out",
-            "0", into(o_.restarts, whole{0, 1000}));
+            "sequences of the longest of --test-lengths are right and --time-limit has room for one more. The best of "
+            "them is the model; each is in a folder of --out",
+            "0; compare: 2", into(o_.restarts, whole{0, 1000}));
         auto& on = o_.machine;
         on.threads = fp::eigen::default_threads();
         add("--threads", "N", "threads", "one a core: " + std::to_string(on.threads), into(on.threads, whole{1, 1024}));

@@ -284,8 +284,8 @@ trained_parameters train_in_folder(const options& o, const network& model, std::
     return {std::move(state.theta), std::move(training)};
 }
 
-/// The first attempt that is good enough on sequences that neither training nor tests see, or the best. Its files
-/// become the model's. `summary` receives the score of each.
+/// The first attempt that is good enough on sequences that neither training nor tests see, or the best of those
+/// that the time limit has room for. Its files become the model's. `summary` receives the score of each.
 trained_parameters best_of_attempts(const options& o, const network& model, json& summary, std::string& doing) {
     constexpr double enough = 0.995;
     const fp::index length = o.test_lengths.back();
@@ -293,18 +293,22 @@ trained_parameters best_of_attempts(const options& o, const network& model, json
     const auto unseen = test_set(o, make_task(o.data, fp::seed{~o.seed}), length);  // a seed that nothing else has
     std::optional<trained_parameters> best;
     std::filesystem::path of_best;
-    double best_score = 0, best_loss = 0;
+    double best_score = 0, best_loss = 0, seconds = 0, longest = 0;
     const auto attempts = attempts_of(o);
     for (const options& one : attempts) {
         auto trained = train_in_folder(one, model, doing);
         doing = "evaluate";
         const auto e = tested->evaluate(trained.theta, unseen.tokens, unseen.sequences, unseen.data);
         const double score = e.accuracy.sequence;
-        summary["attempts"].push_back({{"seed", one.seed}, {"score", score}, {"loss", e.loss}});
+        summary["attempts"].push_back(
+            {{"seed", one.seed}, {"score", score}, {"loss", e.loss}, {"seconds", trained.training.seconds}});
         std::printf("attempt %zu of at most %zu: %.4f of %lld other sequences of %lld are right\n",
                     summary["attempts"].size(), attempts.size(), score, static_cast<long long>(unseen.sequences),
                     static_cast<long long>(length));
-        const bool ends = score >= enough || trained.training.end == fp::training_end::stopped;
+        seconds += trained.training.seconds;
+        longest = std::max(longest, trained.training.seconds);
+        const bool ends = score >= enough || trained.training.end == fp::training_end::stopped ||
+                          seconds + longest > o.training.time_limit;
         if (!best || score > best_score || (score == best_score && e.loss < best_loss)) {
             best = std::move(trained), of_best = one.out;
             best_score = score, best_loss = e.loss;
