@@ -306,7 +306,7 @@ private:
             "of word-problem: at most so many trainings more, of other seeds, as long as fewer than 0.995 of new "
             "sequences of the longest of --test-lengths are right and --time-limit has room for one more. The best of "
             "them is the model; each is in a folder of --out",
-            "0; compare: 2", into(o_.restarts, whole{0, 1000}));
+            "0; compare: 1", into(o_.restarts, whole{0, 1000}));
         auto& on = o_.machine;
         on.threads = fp::eigen::default_threads();
         add("--threads", "N", "threads", "one a core: " + std::to_string(on.threads), into(on.threads, whole{1, 1024}));
