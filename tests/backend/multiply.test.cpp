@@ -202,6 +202,16 @@ TEST_CASE_TEMPLATE("multiply: a row has the bits that it has in a tile, however 
         }
 }
 
+TEST_CASE_TEMPLATE("multiply: without rows nothing is read or written, however wide the maps are", T, float, double) {
+    const auto w = random<T>({100, 64}, 1);
+    tensor<T> beside({64});
+    beside.fill(T(3));
+    for (bool overwrite : {true, false})
+        eigen::multiply(matrix<T>{beside.data(), 0, 100, 100}, matrix<const T>{nullptr, 0, 64, 64},
+                        matrix<const T>{w.data(), 100, 64, 64}, overwrite);
+    for (const T x : beside) CHECK(x == T(3));
+}
+
 TEST_CASE_TEMPLATE("multiply: with packed weights a row's bits do not depend on its place or its neighbours", T, float,
                    double) {
     for (index k : {1, 3, 17, 64, 300})

@@ -139,7 +139,7 @@ private:
         index first_row = 0;
         if constexpr (A::IsRowMajor && columns_are_rows) {
             using few = product_of_few<T>;
-            if (n <= few::most) {
+            if (n > 0 && n <= few::most) {
                 first_row = few::rows(m);
                 if (overwrite) blocks::clear(c.data(), c.outerStride(), first_row, n);
                 few::add(&a.coeffRef(0, 0), a.outerStride(), first_row, k, b.data(), b.outerStride(), n, c.data(),
