@@ -305,6 +305,9 @@ said=$("$program" "${tiny[@]}" --task text --out "$folder/refused" 2>&1)
 for key in task train_length seconds_total fp_mamba mamba lstm parameters sequence_accuracy share_converged; do
     grep -q "\"$key\"" "$folder/compare/summary.json" || fail "--compare: no $key in summary.json"
 done
+"$program" "${small[@]}" --compare --steps 3 --test-lengths 4 --windows 1 --micro-batches 1 --label-smoothing 0 --restarts 0 --out "$folder/plain" \
+    >"$folder/log" 2>&1 || fail "--compare with defaults ended with status $?: $(cat "$folder/log")"
+[[ ! -e $folder/plain/lstm/attempt_1 ]] || fail "--restarts 0 has attempts"
 # All models are given the same.
 given() { for model in fp_mamba mamba lstm; do sed -n "s/^ *\"$1\": \(.*\),$/\1/p" "$folder/compare/$model/config.json"; done; }
 for what in time_limit steps batch length curriculum; do

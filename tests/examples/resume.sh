@@ -127,7 +127,8 @@ same "$whole" "$run"
 for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell_max_4 ell_max_8 ell_max_16 lstm transformer"; do
     read -r option first second others <<<"$job"
     several=("$option" --group Z3 --steps 20 --checkpoint-every 9)
-    [[ $option == --compare ]] || several+=(--heads 3)  # of its Transformer
+    # Attempts are in folders of their own, see experiment.sh; --heads is of its Transformer.
+    [[ $option == --compare ]] && several+=(--restarts 0) || several+=(--heads 3)
     several+=(--time-limit 1000)
     rm -rf "$whole" "$run"
     track "${several[@]}" --out "$whole" || fail "$option: $(<"$folder/errors")"
