@@ -327,7 +327,7 @@ def page(rows, lengths, versions, commit):
     text = f"""# CPU, beside PyTorch and JAX
 
 Written by `bench/peers/cpu` at commit `{commit}` on {versions}. Ours and theirs run by turns in one process, on as many cores as a row
-says; results were compared first. The ratio is the median over neighbours of theirs by ours: above 1 the library is faster. Of PyTorch and
+says. Results were compared first, but where a row says that ours does something else. The ratio is the median over neighbours of theirs by ours: above 1 the library is faster. Of PyTorch and
 JAX all ways that were tried are here. Milliseconds are those of this machine; in a row of fractions, "theirs" is what the machine does at best.
 
 | what | cores | against | ours, ms | theirs, ms | ratio |

@@ -32,18 +32,19 @@ class Trainer:
     """Steps of a model of one block: embedding, block, norm, head; mean cross-entropy, a gradient whose norm is at most
     1, AdamW. `loss` is a function of parameters, tokens and targets."""
 
-    def __init__(self, problem, rate=3e-3, decay=0.1):
+    def __init__(self, problem):
         self.theta = {
             name: torch.nn.Parameter(torch.from_numpy(problem[name].copy()))
             for name in problem.names
             if name not in ("tokens", "targets")
         }
-        groups = ([], [])
-        for name, p in self.theta.items():
-            groups[problem.decays(name)].append(p)
+        decays = {name: problem.decays(name) for name in self.theta}
+        self.optimise([p for name, p in self.theta.items() if decays[name]], [p for name, p in self.theta.items() if not decays[name]])
+
+    def optimise(self, decaying, others):
         self.optimiser = torch.optim.AdamW(
-            [{"params": groups[1], "weight_decay": decay}, {"params": groups[0], "weight_decay": 0.0}],
-            lr=rate,
+            [{"params": decaying, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}],
+            lr=3e-3,
             betas=(0.9, 0.99),
             eps=1e-8,
             fused=True,
@@ -118,15 +119,8 @@ class LstmTrainer(Trainer):
         of_lstm = {f"lstm.{name}": p for name, p in self.lstm.named_parameters() if name != "bias_hh_l0"}
         self.lstm.bias_hh_l0.requires_grad_(False)  # one bias, as in the library
         self.theta |= of_lstm
-        matrices = [p for p in self.theta.values() if p.ndim == 2]
-        vectors = [p for p in self.theta.values() if p.ndim < 2]
-        self.optimiser = torch.optim.AdamW(
-            [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}],
-            lr=3e-3,
-            betas=(0.9, 0.99),
-            eps=1e-8,
-            fused=True,
-        )
+        all_of_them = self.theta.values()
+        self.optimise([p for p in all_of_them if p.ndim == 2], [p for p in all_of_them if p.ndim < 2])
 
     def loss(self, tokens, targets):
         x_in = self.theta["embedding"][tokens]

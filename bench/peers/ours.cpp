@@ -51,13 +51,6 @@ struct peer_problem {
             return 0.0;
         };
     }
-    /// The same as often as the machine can at best: an action that does `amount` units of work and says so.
-    void measures(const bench::yardstick& best) {
-        actions[best.name] = [best] {
-            best.run();
-            return best.amount;
-        };
-    }
 };
 
 namespace {
@@ -94,7 +87,8 @@ problem scan(const sizes& of, const eigen& backend) {
         fp::scan_back<fp::update::overwrite>(d->lambda, d->h, {}, d->h_bar, {}, d->bars, fp::direction::forward,
                                              backend);
     });
-    p->measures(bench::triad(backend, s.count()));
+    const auto best = bench::triad(backend, s.count());
+    p->does(best.name, best.run);
     p->owner = d;
     return p;
 }
@@ -129,13 +123,14 @@ problem selective_scan(const sizes& of, const eigen& backend) {
     p->show("c_bar", d->bars.c);
     p->show("u_bar", d->bars.u);
     p->does("forward", [=] { fp::selective_scan_into(d->out, d->delta, d->omega, d->b, d->c, d->u, {}, backend); });
-    p->does("clear", [=, n = of[3]] {
+    p->does("clear", [=] {
         auto& bars = d->bars;
         for (tensor<float>* x : {&bars.delta, &bars.omega, &bars.b, &bars.c, &bars.u}) x->fill(0);
     });
     p->does("backward",
             [=] { fp::selective_scan_back(d->delta, d->omega, d->b, d->c, d->u, {}, d->y_bar, {}, d->bars, backend); });
-    p->measures(bench::exponentials(backend, s.count() * of[3]));
+    const auto best = bench::exponentials(backend, s.count() * of[3]);
+    p->does(best.name, best.run);
     p->owner = d;
     return p;
 }

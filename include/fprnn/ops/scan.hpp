@@ -140,10 +140,9 @@ void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction
                 const T of_first = out[0] = x[0];
                 return team::scan_line(tokens - 1, l + 1, x + 1, of_first, out + 1);
             }
-        constexpr index few = 16;
-        (channels <= few ? kernel::scan_few<team, T> : kernel::scan<team, T>)(tokens, channels, s.stride,
-                                                                              lambda.data() + at, u.data() + at, before,
-                                                                              h.data() + at);
+        constexpr index few = 16;  // a register or two, whose walk alone through the sequence is no loss
+        (channels <= few ? kernel::scan_few<team, T> : kernel::scan<team, T>)(tokens, channels, s.stride, l, x, before,
+                                                                              out);
     });
 }
 
