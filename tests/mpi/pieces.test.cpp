@@ -1,4 +1,4 @@
-#include "world.hpp"
+#include "pieces.hpp"
 
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/lstm.hpp>
@@ -9,7 +9,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <span>
 #include <utility>
@@ -19,37 +18,14 @@ namespace {
 
 using fprnn::index;
 using fprnn::tensor;
+using fprnn::testing::all_of;
 using fprnn::testing::all_ranks;
+using fprnn::testing::largest_difference;
+using fprnn::testing::product;
+using fprnn::testing::tokens_of;
 using tape = fprnn::tape<double>;
 
 constexpr fprnn::dims sizes{.d_in = 4, .d_inner = 6, .d_state = 3, .d_out = 4};
-
-/// ⟨y, with⟩ as a variable.
-fprnn::variable product(tape& t, fprnn::variable y, const tensor<double>& with) {
-    tensor<double> sum({1});
-    for (index i = 0; i < with.size(); ++i) sum[0] += t.value(y)[i] * with[i];
-    return t.record(std::move(sum), [y, with](tape& tp, fprnn::variable self) {
-        const double g = tp.bar(self)[0];
-        auto& bar = tp.bar(y);
-        for (index i = 0; i < with.size(); ++i) bar[i] += g * with[i];
-    });
-}
-tensor<double> tokens_of(const tensor<double>& x, index first, index last) {
-    const index B = x.shape()[0], D = x.shape()[2];
-    tensor<double> piece({B, last - first, D});
-    for (index b = 0; b < B; ++b)
-        std::copy_n(&x(b, 0, 0) + first * D, (last - first) * D, piece.data() + b * (last - first) * D);
-    return piece;
-}
-double largest_difference(std::span<const double> a, std::span<const double> b) {
-    REQUIRE(a.size() == b.size());
-    double most = 0, largest = 0;
-    for (std::size_t i = 0; i < a.size(); ++i) {
-        most = std::max(most, std::abs(a[i] - b[i]));
-        largest = std::max(largest, std::abs(b[i]));
-    }
-    return most / largest;
-}
 
 /// Value, gradient and cotangents of a layer on pieces are those of the whole sequence, which every rank
 /// computes, too.
@@ -58,9 +34,7 @@ void check(Block block) {
     const fprnn::layer layer(block, {.length = 1, .tolerance = 1e-13, .ell_max = 500},
                              fprnn::implicit{.tolerance = 1e-13, .ell_max = 500});
     const auto theta = fprnn::init<double>(layer, sizes, fprnn::seed{1});
-    const auto size = static_cast<index>(all_ranks().size());
-    const index tokens = 3 * size + 2, me = all_ranks().rank();
-    const index first = me == 0 ? 0 : 3 * me + 2, last = 3 * (me + 1) + 2;  // the first rank has two more
+    const auto [tokens, first, last] = fprnn::testing::cut();
     const auto x = checks::random<double>({2, tokens, 4}, 2), y_bar = checks::random<double>({2, tokens, 4}, 3);
 
     tape whole(theta);
@@ -78,7 +52,6 @@ void check(Block block) {
 
     const auto value_of_whole = tokens_of(whole.value(y_whole), first, last);
     CHECK(std::equal(value_of_whole.begin(), value_of_whole.end(), mine.value(y).begin()));
-    const auto all_of = [](const auto& numbers) { return std::span<const double>(numbers.begin(), numbers.end()); };
     CHECK(largest_difference(all_of(gradient), all_of(expected)) < 1e-12);
     const auto bar_of_whole = tokens_of(whole.bar(x_whole), first, last);
     CHECK(largest_difference(all_of(mine.bar(x_mine)), all_of(bar_of_whole)) < 1e-12);
