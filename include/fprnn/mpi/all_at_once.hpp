@@ -14,11 +14,11 @@
 #include <string>
 #include <utility>
 
-/// A layer on sequences whose tokens lie on consecutive ranks, which solve them at the same time. In a round a
-/// rank solves its own tokens from the carry that it has, zero at first, and exchanges the carry behind them;
-/// where another carry has arrived, it solves them again. After as many rounds as there are ranks the solution
-/// is, to the bit, that of ranks that wait for each other (fprnn/mpi/pieces.hpp); where a state forgets, fewer
-/// rounds are near it. Cotangents go back in rounds, too, and what they send adds up.
+/// A layer on sequences whose tokens lie on consecutive ranks, which solve them at the same time. In a round
+/// a rank solves its own tokens from the carry that it has, zero at first, and exchanges the carry behind
+/// them; where another carry has arrived, it solves them again. After as many rounds as there are ranks the
+/// solution is, to the bit, that of ranks that wait for each other (fprnn/mpi/pieces.hpp); where a state
+/// forgets, fewer rounds are near it. Cotangents go back in rounds, too, and what they send adds up.
 ///
 ///     const auto [y, taken] = mpi::all_at_once(all, tape, layer, sizes, "", x, {.tolerance = 1e-3});
 ///     tape.back(loss);                      // of this rank's tokens; the losses of all ranks add up
@@ -28,8 +28,9 @@ namespace fprnn::mpi {
 
 /// When rounds end; the same on all ranks.
 struct rounds {
-    /// Of a carry ‖arrived − had‖/‖arrived‖, of a cotangent ‖arrived in this round‖/‖arrived in all‖: the largest
-    /// over sequences and ranks. 0: nothing changes any more, after at most as many rounds as there are ranks.
+    /// Of a carry ‖arrived − had‖/‖arrived‖, of a cotangent ‖arrived in this round‖/‖arrived in all‖: the
+    /// largest over sequences and ranks. 0: nothing changes any more, after at most as many rounds as there
+    /// are ranks.
     double tolerance = 0;
     index most = std::numeric_limits<index>::max();
 
@@ -72,7 +73,8 @@ double largest_share(const tensor<T>& some, const tensor<T>& all) {
     return largest;
 }
 
-/// What the neighbour gives: the rank before, or, backwards, the rank behind; where there is none `arrived` stays.
+/// What the neighbour gives: the rank before, or, backwards, the rank behind; where there is none `arrived`
+/// stays.
 template <class T>
 void exchange(ranks& all, const tensor<T>& mine, tensor<T>& arrived, bool forwards) {
     const index step = forwards ? 1 : -1, to = all.rank() + step, from = all.rank() - step;
@@ -107,8 +109,8 @@ rounds_taken::way solve_in_rounds(ranks& all, const rounds& how, const shape& ca
     }
 }
 
-/// back(cotangent of the carry behind, is_first) returns that of the carry before, in the first round with what
-/// the tokens' own cotangents send.
+/// back(cotangent of the carry behind, is_first) returns that of the carry before, in the first round with
+/// what the tokens' own cotangents send.
 template <class T, class Back>
 rounds_taken::way back_in_rounds(ranks& all, const rounds& how, const shape& carried, const Back& back) {
     rounds_taken::way taken;
