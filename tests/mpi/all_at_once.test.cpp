@@ -12,10 +12,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -96,6 +98,75 @@ auto forgetful(index chunk = 1) {
                                                 fprnn::constant<1, 100>() * prev)),
                         {.length = chunk, .tolerance = 1e-13, .ell_max = 500},
                         fprnn::implicit{.tolerance = 1e-13, .ell_max = 500});
+}
+
+/// Two steps on one tape, of numbers T, beside ranks that wait; also of pieces without tokens.
+template <class T, class Block>
+void check_like_waiting(Block block, fprnn::adjoint adjoint, index chunk, double most, bool has_tokens = true) {
+    const fprnn::layer layer(block, {.length = chunk, .tolerance = 1e-12, .ell_max = 200}, std::move(adjoint));
+    const auto theta = fprnn::init<T>(layer, sizes, fprnn::seed{1});
+    const auto me = static_cast<std::uint64_t>(all_ranks().rank());
+    const auto x = checks::random<T>({2, has_tokens ? 4 : 0, 4}, 2 + me), y_bar = checks::random<T>(x.shape(), 50 + me);
+    const auto two_steps = [&](const auto& record) {
+        fprnn::tape<T> t(theta);
+        fprnn::variable input, value;
+        for (int step = 0; step < 2; ++step) {
+            t.clear();
+            input = t.leaf(tensor<T>(x));
+            value = record(t, input);
+            t.back(product(t, value, y_bar));
+        }
+        std::vector<double> numbers(t.value(value).begin(), t.value(value).end());
+        numbers.insert(numbers.end(), t.bar(input).begin(), t.bar(input).end());
+        const auto& gradient = t.fetch_gradient();
+        numbers.insert(numbers.end(), gradient.begin(), gradient.end());
+        return numbers;
+    };
+    const auto waiting = two_steps([&](auto& t, auto input) {
+        const auto before = fprnn::mpi::receive_carry(all_ranks(), t, {2, layer.carry_width(sizes)});
+        const auto [value, carry] = layer(t, sizes, "", input, before);
+        fprnn::mpi::hand_on(all_ranks(), t, carry);
+        return value;
+    });
+    fprnn::solution<T> solved;
+    const auto at_once = two_steps([&](auto& t, auto input) {
+        return fprnn::mpi::all_at_once(all_ranks(), t, layer, sizes, "", input, {}, &solved).value;
+    });
+    const auto values = x.shape()[0] * x.shape()[1] * layer.output_width(sizes);
+    CHECK(std::equal(waiting.begin(), waiting.begin() + values, at_once.begin()));
+    CHECK(largest_difference(at_once, waiting) < most);
+    CHECK(solved.status.size() == 2);
+    CHECK(solved.value.size() == 0);
+    if (has_tokens) CHECK(solved.adjoint->status.size() == 2);
+}
+
+TEST_CASE("mpi all_at_once: a record is gone back through in every round, by any adjoint") {
+    for (const index chunk : {1, 3}) {
+        CAPTURE(chunk);
+        const auto check = [&](fprnn::adjoint adjoint, double most) {
+            check_like_waiting<double>(fprnn::models::fp_mamba<2>(), std::move(adjoint), chunk, most);
+        };
+        check(fprnn::implicit{.tolerance = 1e-13, .ell_max = 500}, 1e-10);
+        check(fprnn::one_step{}, 1e-12);
+        check(fprnn::truncated{2}, 1e-12);
+        check(fprnn::neumann{3}, 1e-12);
+        check(fprnn::unrolled{}, 1e-12);
+    }
+    check_like_waiting<float>(fprnn::models::lstm(), fprnn::implicit{}, 1, 1e-5);
+    check_like_waiting<double>(fprnn::models::lstm(), fprnn::implicit{}, 1, 1e-12, false);
+}
+
+/// y_t = B x_t + y_{t−1}.
+TEST_CASE("mpi all_at_once: numbers whose squares are zero arrive") {
+    using namespace fprnn::symbols;
+    const fprnn::layer layer(fprnn::fixed_point(fprnn::linear<"B">(in) + shift(prev) + fprnn::constant<0, 1>() * prev),
+                             {.length = 1});
+    const auto theta = fprnn::init<float>(layer, sizes, fprnn::seed{1});
+    tensor<float> x({1, 1, 4});
+    std::fill(x.begin(), x.end(), all_ranks().rank() == 0 ? 1e-24F : 0.0F);
+    const auto piece = fprnn::mpi::all_at_once(all_ranks(), layer, theta, x);
+    CHECK(std::ranges::any_of(piece.solved.value, [](float y) { return y != 0; }));
+    CHECK(piece.taken.forward.rounds == all_ranks().size());
 }
 
 TEST_CASE("mpi all_at_once: pieces that are iterated as wholes have the fixed point of the whole sequence") {

@@ -15,11 +15,12 @@
 namespace fprnn::testing {
 
 /// ⟨y, with⟩ as a variable.
-inline variable product(tape<double>& t, variable y, const tensor<double>& with) {
-    tensor<double> sum({1});
+template <class T>
+variable product(tape<T>& t, variable y, const tensor<T>& with) {
+    tensor<T> sum({1});
     for (index i = 0; i < with.size(); ++i) sum[0] += t.value(y)[i] * with[i];
-    return t.record(std::move(sum), [y, with](tape<double>& tp, variable self) {
-        const double g = tp.bar(self)[0];
+    return t.record(std::move(sum), [y, with](tape<T>& tp, variable self) {
+        const T g = tp.bar(self)[0];
         auto& bar = tp.bar(y);
         for (index i = 0; i < with.size(); ++i) bar[i] += g * with[i];
     });
@@ -38,7 +39,7 @@ inline double largest_difference(std::span<const double> a, std::span<const doub
         most = std::max(most, std::abs(a[i] - b[i]));
         largest = std::max(largest, std::abs(b[i]));
     }
-    return most / largest;
+    return largest > 0 ? most / largest : most;
 }
 
 /// Tokens of a sequence that is cut into pieces, 3 on each rank and two more on the first.

@@ -29,8 +29,8 @@ namespace fprnn::mpi {
 /// When rounds end; the same on all ranks.
 struct rounds {
     /// Of a carry ‖arrived − had‖/‖arrived‖, of a cotangent ‖arrived in this round‖/‖arrived in all‖: the
-    /// largest over sequences and ranks. 0: nothing changes any more, after at most as many rounds as there
-    /// are ranks.
+    /// largest over sequences and ranks. 0: nothing changes any more, as a rule after as many rounds as there
+    /// are ranks, at that many times the work of ranks that wait.
     double tolerance = 0;
     index most = std::numeric_limits<index>::max();
 
@@ -46,7 +46,7 @@ struct rounds {
 /// How they have ended, the same on all ranks.
 struct rounds_taken {
     struct way {
-        index rounds = 0;  ///< 0: it has not been gone
+        index rounds = 0;  ///< 0: not run yet
         double residual = 0;
         bool converged = true;
     };
@@ -55,36 +55,48 @@ struct rounds_taken {
 
 namespace detail {
 
-/// The largest ‖some‖/‖all‖ of a sequence: 0 where `some` is zero, infinite where it is not finite.
+/// The largest ‖some‖/‖all‖ of a sequence, positive also where it underflows, infinite where it is not
+/// finite.
 template <class T>
 double largest_share(const tensor<T>& some, const tensor<T>& all) {
     const index B = all.shape()[0], width = all.shape()[1];
-    double largest = 0;
+    double largest = std::numeric_limits<double>::min();
     for (index b = 0; b < B; ++b) {
-        double part = 0, whole = 0;
-        for (index i = 0; i < width; ++i) {
-            part += std::norm(some[b * width + i]);
-            whole += std::norm(all[b * width + i]);
+        double part = 0, whole = 0;  // by hypot, as squares may be too small or too large
+        for (index i = b * width; i < (b + 1) * width; ++i) {
+            part = std::hypot(part, static_cast<double>(some[i]));
+            whole = std::hypot(whole, static_cast<double>(all[i]));
         }
         if (part == 0) continue;
-        const double share = std::sqrt(part / whole);
+        const double share = part / whole;
         largest = math::is_finite(share) ? std::max(largest, share) : std::numeric_limits<double>::infinity();
     }
     return largest;
 }
 
 /// What the neighbour gives: the rank before, or, backwards, the rank behind; where there is none `arrived`
-/// stays.
+/// stays. Every second rank sends first, so that no message waits for more than one other.
 template <class T>
 void exchange(ranks& all, const tensor<T>& mine, tensor<T>& arrived, bool forwards) {
     const index step = forwards ? 1 : -1, to = all.rank() + step, from = all.rank() - step;
     const auto is_there = [&](index rank) { return rank >= 0 && rank < all.size(); };
-    if (is_there(to)) all.send(std::as_bytes(std::span(mine.begin(), mine.end())), to);
-    if (is_there(from)) all.receive(std::as_writable_bytes(std::span(arrived.begin(), arrived.end())), from);
+    const auto send = [&] {
+        if (is_there(to)) all.send(std::as_bytes(std::span(mine.begin(), mine.end())), to);
+    };
+    const auto receive = [&] {
+        if (is_there(from)) all.receive(std::as_writable_bytes(std::span(arrived.begin(), arrived.end())), from);
+    };
+    if (all.rank() % 2 == 0) {
+        send();
+        receive();
+    } else {
+        receive();
+        send();
+    }
 }
 
-/// Whether a round was the last; `change` is that of this rank's carry or cotangent.
-inline bool is_last(ranks& all, const rounds& how, double change, rounds_taken::way& taken) {
+/// Counts the round; returns whether it was the last. `change` is that of this rank's carry or cotangent.
+inline bool end_round(ranks& all, const rounds& how, double change, rounds_taken::way& taken) {
     taken.residual = 0;
     for (auto& bytes : all.gather(std::as_bytes(std::span(&change, 1))))
         taken.residual = std::max(taken.residual, fprnn::detail::packed(std::move(bytes)).get<double>());
@@ -101,64 +113,74 @@ rounds_taken::way solve_in_rounds(ranks& all, const rounds& how, const shape& ca
         if (is_another) behind = solve(std::as_const(had));
         exchange(all, behind, arrived, true);
         std::transform(arrived.begin(), arrived.end(), had.begin(), difference.begin(), [](T a, T b) { return a - b; });
-        // Numbers that are not finite differ from themselves.
+        // Compared as bytes: a NaN differs from itself.
         is_another = !std::ranges::equal(std::as_bytes(std::span(arrived.begin(), arrived.end())),
                                          std::as_bytes(std::span(had.begin(), had.end())));
-        if (is_last(all, how, is_another ? largest_share(difference, arrived) : 0, taken)) return taken;
+        if (end_round(all, how, is_another ? largest_share(difference, arrived) : 0, taken)) return taken;
         had = arrived;
     }
 }
 
-/// back(cotangent of the carry behind, is_first) returns that of the carry before, in the first round with
-/// what the tokens' own cotangents send.
+/// back(behind, before, is_first) adds what the cotangent of the carry behind sends to that of the carry
+/// before, in the first round with what the tokens' own cotangents send.
 template <class T, class Back>
 rounds_taken::way back_in_rounds(ranks& all, const rounds& how, const shape& carried, const Back& back) {
     rounds_taken::way taken;
     tensor<T> arrived(carried), sum(carried), before(carried);
     for (bool has_arrived = true;;) {
-        if (has_arrived)
-            before = back(std::as_const(arrived), taken.rounds == 0);
-        else
-            std::fill(before.begin(), before.end(), T(0));
+        std::fill(before.begin(), before.end(), T(0));
+        if (has_arrived) back(std::as_const(arrived), before, taken.rounds == 0);
         exchange(all, before, arrived, false);
         std::transform(sum.begin(), sum.end(), arrived.begin(), sum.begin(), [](T a, T b) { return a + b; });
-        const double change = largest_share(arrived, sum);
-        has_arrived = change > 0;
-        if (is_last(all, how, change, taken)) return taken;
+        has_arrived = std::any_of(arrived.begin(), arrived.end(), [](T g) { return g != T(0); });
+        if (end_round(all, how, has_arrived ? largest_share(arrived, sum) : 0, taken)) return taken;
     }
 }
 
-/// That of all ranks is one sequence, with one rule.
-inline void agree_on_rounds(ranks& all, const shape& x, const rounds& how) {
+/// Checks that all ranks have pieces of the same sequences, carries of one width and the same rounds. `check`
+/// is what a rank refuses by itself.
+template <class Check>
+void agree_on_rounds(ranks& all, const shape& x, index carry_width, const rounds& how, Check check) {
     agree(all, "mpi::all_at_once", message_of([&] {
               fprnn::detail::require_rank("all_at_once", "x", x, 3, "[B,T,d_in]");
               how.validate();
+              check();
           }));
     const auto have_alike = [&](const std::string& mine) { agree_on(all, "mpi::all_at_once", mine); };
     have_alike("[B,·,d_in] of B = " + std::to_string(x[0]) + " and d_in = " + std::to_string(x[2]));
+    have_alike("carries of " + std::to_string(carry_width) + " numbers");
     have_alike("rounds.tolerance = " + fprnn::detail::number_text(how.tolerance));
     have_alike("rounds.most = " + std::to_string(how.most));
 }
+
+/// A place in attention's carry is one of the whole sequence, and moves from round to round.
+template <class Root>
+constexpr bool has_places = layer<Root>::nodes.contains(graph::kind::attention);
 
 }  // namespace detail
 
 /// This rank's tokens of the solution.
 template <class T>
 struct piece_at_once {
-    solution<T> solved;  ///< as the layer returns it
+    solution<T> solved;  ///< as the layer returns it, of the last round
     rounds_taken taken;
 };
 
-/// x: this rank's [B,T,d_in], T any number. Errors: those of the layer; ranks with other B or d_in, or other
-/// rounds, on all of them.
+/// x: this rank's [B,T,d_in], of any number of tokens, also none. Errors, on all ranks: x of another rank or
+/// width, ranks with other B, d_in, carries or rounds. What the layer throws on one rank alone ends a program
+/// in mpi::run; where it is caught, the other ranks wait.
 template <class T, class Root, host_memory_backend<T> Backend = default_backend>
 piece_at_once<T> all_at_once(ranks& all, const layer<Root>& f, const layer_parameters<T>& theta, const tensor<T>& x,
                              const rounds& how = {}, Backend backend = {}) {
-    detail::agree_on_rounds(all, x.shape(), how);
+    static_assert(!detail::has_places<Root>,
+                  "mpi::all_at_once: attention has places in the whole sequence: use receive_carry and hand_on");
+    const T* parameters = nullptr;
+    const index width = f.carry_width(theta.widths);
+    detail::agree_on_rounds(all, x.shape(), width, how, [&] { parameters = f.parameters_of(theta); });
     piece_at_once<T> piece;
     piece.taken.forward =
-        detail::solve_in_rounds<T>(all, how, {x.shape()[0], f.carry_width(theta.widths)}, [&](const tensor<T>& carry) {
-            piece.solved = f(theta, x, carry, backend);
+        detail::solve_in_rounds<T>(all, how, {x.shape()[0], width}, [&](const tensor<T>& carry) -> const tensor<T>& {
+            f.template run<T>(theta.widths, parameters, x.view(), carry.view(), backend, nullptr, piece.solved);
             return piece.solved.carry;
         });
     return piece;
@@ -170,36 +192,49 @@ struct recorded_at_once {
     std::shared_ptr<const rounds_taken> taken;  ///< `backward` once the tape has gone back
 };
 
-/// The same as one record of a tape; `solved`, where it is not null, receives the convergence of this rank's
-/// last solve. The tapes of all ranks go back together.
+/// The same as one record of a tape. `solved`, where it is not null, receives the convergence of this rank's
+/// last round, and of the adjoint's once the tape has gone back; the value stays on the tape. The tapes of
+/// all ranks go back together.
 template <class T, class Root, host_memory_backend<T> Backend>
 recorded_at_once all_at_once(ranks& all, tape<T, Backend, T>& t, const layer<Root>& f, const dims& size,
                              const std::string& prefix, variable x, const rounds& how = {},
-                             convergence* solved = nullptr) {
+                             solution<T>* solved = nullptr) {
+    static_assert(!detail::has_places<Root>,
+                  "mpi::all_at_once: attention has places in the whole sequence: use receive_carry and hand_on");
     struct kept_by_tape : layer<Root>::template record<T, Backend> {};
-    detail::agree_on_rounds(all, t.value(x).shape(), how);
-    const index offset = f.parameter_offset(t.parameters(), size, prefix);
+    index offset = 0;
+    const index width = f.carry_width(size);
+    detail::agree_on_rounds(all, t.value(x).shape(), width, how,
+                            [&] { offset = f.parameter_offset(t.parameters(), size, prefix); });
     auto& kept = t.template keep<kept_by_tape>();
-    const shape carried{t.value(x).shape()[0], f.carry_width(size)};
+    if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();
+    const shape carried{t.value(x).shape()[0], width};
     const auto taken = std::make_shared<rounds_taken>();
     solution<T> result;
-    taken->forward = detail::solve_in_rounds<T>(all, how, carried, [&](const tensor<T>& carry) {
-        result = f.template run<T>(size, t.parameters_there().data() + offset, std::as_const(t.value(x)).view(),
-                                   carry.view(), t.backend(), &kept);
+    result.value = t.make({0});
+    taken->forward = detail::solve_in_rounds<T>(all, how, carried, [&](const tensor<T>& carry) -> const tensor<T>& {
+        f.template run<T>(size, t.parameters_there().data() + offset, std::as_const(t.value(x)).view(), carry.view(),
+                          t.backend(), &kept, result);
         return result.carry;
     });
-    if (solved) *solved = result;
     const auto back = [&all, &kept, x, f, how, carried, offset, taken](tape<T, Backend, T>& tp, variable self) {
-        tensor<T> y_bar = tp.bar(self);
-        taken->backward = detail::back_in_rounds<T>(all, how, carried, [&](const tensor<T>& behind, bool is_first) {
-            if (!is_first) std::fill(y_bar.begin(), y_bar.end(), T(0));
-            tensor<T> before(carried);
-            f.back(kept, std::as_const(tp.value(x)).view(), std::as_const(y_bar).view(), tp.bar(x).view(),
-                   tp.parameter_bar_data() + offset, tp.backend(), {behind.view(), before.view()});
-            return before;
-        });
+        tensor<T> none;
+        taken->backward = detail::back_in_rounds<T>(
+            all, how, carried, [&](const tensor<T>& behind, tensor<T>& before, bool is_first) {
+                if (!is_first && none.shape() != tp.value(self).shape()) none.assign(tp.value(self).shape());
+                const tensor<T>& y_bar = is_first ? tp.bar(self) : none;
+                f.back(kept, std::as_const(tp.value(x)).view(), y_bar.view(), tp.bar(x).view(),
+                       tp.parameter_bar_data() + offset, tp.backend(), {behind.view(), before.view()});
+            });
+        kept.kept.reset();  // for the next step, which begins with the pool as this one did
     };
-    return {t.record(std::move(result.value), back), taken};
+    const variable value = t.record(std::move(result.value), back);
+    if (solved) {
+        *solved = std::move(result);
+        solved->value = {};
+        solved->adjoint = kept.adjoint_convergence;
+    }
+    return {value, taken};
 }
 
 }  // namespace fprnn::mpi
