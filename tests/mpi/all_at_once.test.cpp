@@ -234,6 +234,10 @@ TEST_CASE("mpi all_at_once: refused on all ranks") {
     CHECK_THROWS_WITH_AS(with({.most = is_first ? 3 : 4}),
                          "mpi::all_at_once: rank 1: expected rounds.most = 3 of rank 0, got rounds.most = 4",
                          fprnn::argument_error);
+    const auto wider = fprnn::init<double>(layer, {.d_in = 4, .d_inner = is_first ? 6 : 7}, fprnn::seed{1});
+    CHECK_THROWS_WITH_AS((void)fprnn::mpi::all_at_once(all_ranks(), layer, wider, tensor<double>({2, 3, 4})),
+                         "mpi::all_at_once: rank 1: expected carries of 6 numbers of rank 0, got carries of 7 numbers",
+                         fprnn::argument_error);
     CHECK_THROWS_WITH_AS(with({}, is_first ? 2 : 3),
                          "mpi::all_at_once: rank 1: expected [B,·,d_in] of B = 2 and d_in = 4 of rank 0, got "
                          "[B,·,d_in] of B = 3 and d_in = 4",

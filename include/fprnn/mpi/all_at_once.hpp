@@ -155,7 +155,7 @@ void agree_on_rounds(ranks& all, const shape& x, index carry_width, const rounds
 
 /// A place in attention's carry is one of the whole sequence, and moves from round to round.
 template <class Root>
-constexpr bool has_places = layer<Root>::nodes.contains(graph::kind::attention);
+inline constexpr bool has_places = layer<Root>::nodes.contains(graph::kind::attention);
 
 }  // namespace detail
 
