@@ -2,7 +2,8 @@
 // same element of a group read the same elements from there on: if all that counts is the element, their
 // states meet.
 //
-//     drift CHECKPOINT      a checkpoint of `experiment`, of its default model on a group
+//     drift CHECKPOINT      a checkpoint of `experiment` on a group, of its default model or of that with
+//                           --gate inside-sees-y, either --reflection-scale
 //
 // prints the distance of their states after 0, 1, 2, 4, … common elements, as a share of the distance of
 // states that stand for different ones; medians over pairs. What is left when it no longer falls adds up
@@ -56,25 +57,19 @@ double distance(const carry& a, const carry& b, fp::index shift) {
     return fp::median(all);
 }
 
-void print_drift(const std::string& path) {
-    const checkpoint file(path);
-    file.require({{"task", "word-problem"},
-                  {"model", "fp-mamba"},
-                  {"mixer", "householder"},
-                  {"reflections", 4},
-                  {"layers", 1},
-                  {"convolution", false}});
+template <class Block>
+void print_drift_of(const checkpoint& file, Block block) {
     const auto& trained = file.configuration();
     const fp::finite_group group(trained["group"].get<std::string>());
     const fp::word_problem data{.group = group, .seed = {1}, .part = fp::word_problem::split::test};
-    const fp::models::sequence_model model(fp::models::fp_mamba<4>(),
+    const fp::models::sequence_model model(block,
                                            {.vocabulary = group.order(),
                                             .classes = group.order(),
                                             .d_model = trained["d_model"],
                                             .d_inner = trained["d_inner"],
                                             .d_state = trained["d_state"]},
                                            fp::chunked{.length = 1, .tolerance = 1e-5});
-    auto theta = model.init<float>(fp::seed{0});
+    auto theta = model.template init<float>(fp::seed{0});
     file.read(theta);
 
     constexpr fp::index B = 512, longest = 256, steps = 64;
@@ -108,6 +103,32 @@ void print_drift(const std::string& path) {
         }
         std::printf("\n");
     }
+}
+
+template <class Mixer>
+void print_drift_with(const checkpoint& file, Mixer mixer, bool gate_in_loop) {
+    using options = fp::models::fp_mamba_options;
+    if (gate_in_loop)
+        print_drift_of(file, fp::models::fp_mamba<options{.gate = options::gating::inside_seeing_y}>(mixer));
+    else
+        print_drift_of(file, fp::models::fp_mamba(mixer));
+}
+
+void print_drift(const std::string& path) {
+    const checkpoint file(path);
+    file.require({{"task", "word-problem"},
+                  {"model", "fp-mamba"},
+                  {"mixer", "householder"},
+                  {"reflections", 4},
+                  {"layers", 1},
+                  {"convolution", false}});
+    const auto& trained = file.configuration();
+    const bool gate_in_loop = trained.contains("gate");
+    if (gate_in_loop) file.require({{"gate", "inside-sees-y"}});
+    if (trained["reflection_scale"] == 1)
+        print_drift_with(file, fp::householder<4>, gate_in_loop);
+    else
+        print_drift_with(file, fp::householder<4, "Q", 2>, gate_in_loop);
 }
 
 int main(int argc, char** argv) {

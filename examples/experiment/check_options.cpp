@@ -75,6 +75,20 @@ void check_dependence(const options& o) {
     if (o.machine.cuda) refuse("--sees-y", "mixer+bc with --device cuda", got);
 }
 
+/// Where the gate stands can be chosen of few models.
+void check_gate(const options& o) {
+    const architecture& a = o.model;
+    if (a.kind != block::fp_mamba && o.given.contains("--gate"))
+        refuse("--gate", "to stand with --model fp-mamba", "--model " + o.model_name);
+    if (a.gate == architecture::gating::outside) return;
+    const std::string got = name_in(choices::gates, a.gate);
+    if (a.convolution || !(a.sees_y == architecture::dependence{}))
+        refuse("--gate", "outside with --convolution or --sees-y", got);
+    if (a.mixer != mixing::kronecker && (a.mixer != mixing::householder || a.reflections != 4))
+        refuse("--gate", "outside, or --mixer kronecker or householder with 4 reflections", got);
+    if (o.machine.cuda) refuse("--gate", "outside with --device cuda", got);
+}
+
 constexpr const char* of_mixers = "to stand with --model fp-mamba, fp-mamba2 or fp-rnn";
 
 /// What the model has not got would be ignored.
@@ -97,6 +111,7 @@ void check_model(const options& o) {
         refuse("--mixer", of_mixers, "--model " + o.model_name);
     }
     check_dependence(o);
+    check_gate(o);
     if (has_heads(a) && a.size.d_inner % a.size.heads != 0)
         refuse("--heads", "a divisor of --d-inner = " + std::to_string(a.size.d_inner), std::to_string(a.size.heads));
     if (a.kind == block::transformer && a.size.d_inner / a.size.heads % 2 != 0)

@@ -35,6 +35,10 @@ inline constexpr std::pair<const char*, architecture::mixing> mixers[] = {
     {"block-diagonal", architecture::mixing::block_diagonal}};
 inline constexpr std::pair<const char*, int> reflections[] = {{"1", 1}, {"2", 2}, {"4", 4}, {"8", 8}};
 inline constexpr std::pair<const char*, int> scales[] = {{"1", 1}, {"2", 2}};
+inline constexpr std::pair<const char*, architecture::gating> gates[] = {
+    {"outside", architecture::gating::outside},
+    {"inside", architecture::gating::inside},
+    {"inside-sees-y", architecture::gating::inside_seeing_y}};
 inline constexpr std::pair<const char*, bool> adjoints[] = {{"one-step", true}, {"implicit", false}};
 
 inline constexpr std::pair<const char*, architecture::dependence> dependences[] = {

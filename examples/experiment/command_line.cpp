@@ -211,6 +211,11 @@ private:
         app_.add_flag(
             "--convolution", o_.model.convolution,
             help_text("of fp-mamba: a short convolution, as the authors have it in all tasks but the word problem"));
+        add("--gate", "WHERE",
+            names_in(choices::gates) +
+                ": of fp-mamba, behind the fixed point, where it sees y of the token before (the authors' code), in it "
+                "(the paper), or in it and seeing that y",
+            "outside; compare: inside-sees-y", into(o_.model.gate, choice(choices::gates)));
         add("--mixer", "MIXER",
             "householder, dplr (4 directions; in fp-rnn rescaled to |I - Q| <= 0.9), kronecker or block-diagonal "
             "(blocks of 8 channels); of fp-mamba2 and with --convolution householder or kronecker",
@@ -262,6 +267,8 @@ private:
             "0.003; lstm: 0.02", into(o_.training.optimiser.learning_rate, positive));
         add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.1",
             into(o_.training.optimiser.weight_decay, not_negative));
+        add("--max-norm", "NORM", "longest gradient; a longer one is scaled to it, over all parameters. none: as it is",
+            "1; compare: none", into(o_.training.max_norm, norm_or_none));
         add("--label-smoothing", "SHARE", "of a label that all classes have equally in training", "0",
             into(o_.training.label_smoothing, share_below_one));
     }
@@ -423,7 +430,7 @@ void require_heard(const options& o, const std::vector<options>& all) {
         });
     };
     // What is written only where it is not its default.
-    constexpr std::string_view seldom[] = {"sees_y", "windows", "micro_batches", "label_smoothing", "restarts"};
+    constexpr std::string_view seldom[] = {"gate", "sees_y", "windows", "micro_batches", "label_smoothing", "restarts"};
     const auto is_of_none = [&](const std::string& key, const std::string&) {
         const bool is_default =
             std::find(std::begin(seldom), std::end(seldom), key) != std::end(seldom) && !has(asked, key);

@@ -67,6 +67,7 @@ json to_json(const options& o) {
     if (has_heads(o.model)) j["heads"] = o.model.size.heads;
     if (o.model.kind == architecture::block::transformer) j["context"] = o.model.size.context;
     if (o.model.kind == architecture::block::fp_mamba) j["convolution"] = o.model.convolution;
+    if (o.model.gate != architecture::gating::outside) j["gate"] = name_in(choices::gates, o.model.gate);
     if (!(o.model.sees_y == architecture::dependence{})) j["sees_y"] = name_in(choices::dependences, o.model.sees_y);
     if (has_mixer(o.model)) {
         j["mixer"] = o.mixer_name;
@@ -90,7 +91,7 @@ json to_json(const options& o) {
     j["weight_decay"] = t.optimiser.weight_decay;
     j["warmup_steps"] = t.warmup();
     j["decay"] = "cosine";
-    j["max_norm"] = t.max_norm;
+    j["max_norm"] = std::isfinite(t.max_norm) ? json(t.max_norm) : json("none");
     if (t.micro_batches > 1) j["micro_batches"] = t.micro_batches;
     if (t.label_smoothing > 0) j["label_smoothing"] = t.label_smoothing;
     if (o.schedule.length == fp::whole_sequence)
@@ -150,7 +151,7 @@ namespace {
 
 /// What the program writes beside the options, and where: nobody asks for these.
 constexpr std::string_view said_beside[] = {"version", "job", "out", "gpu"};
-constexpr std::string_view constants[] = {"beta1", "beta2", "warmup_steps", "decay", "max_norm"};
+constexpr std::string_view constants[] = {"beta1", "beta2", "warmup_steps", "decay"};
 
 template <std::size_t N>
 bool among(const std::string_view (&names)[N], std::string_view name) {

@@ -44,6 +44,7 @@ void keep_what_it_has(options& o) {
     if (!has_heads(o.model)) o.given.erase("--heads");
     if (o.model.kind != architecture::block::transformer) o.given.erase("--context");
     if (!has_mixer(o.model)) o.given.erase("--mixer");
+    if (o.model.kind != architecture::block::fp_mamba) o.given.erase("--gate");
     if (!has_mixer(o.model) || o.model.mixer != architecture::mixing::householder)
         for (const char* option : {"--reflections", "--reflection-scale"}) o.given.erase(option);
 }

@@ -19,6 +19,7 @@ blocks_on<fp::eigen> make_blocks(const architecture& a, fp::chunked schedule, co
     using kind = architecture::block;
     switch (a.kind) {
         case kind::fp_mamba:
+            if (a.gate != architecture::gating::outside) return make_gated_fp_mamba(a, schedule, adjoint);
             if (!(a.sees_y == architecture::dependence{})) return make_dependent_fp_mamba(a, schedule, adjoint);
             return (a.convolution ? make_convolved_fp_mamba : make_fp_mamba)(a, schedule, adjoint);
         case kind::fp_mamba2: return make_fp_mamba2(a, schedule, adjoint);

@@ -41,6 +41,8 @@ struct architecture {
     int reflections = 4;
     int reflection_scale = 1;
     bool convolution = false;  ///< of FP-Mamba
+    /// Of FP-Mamba: behind the fixed point, or in it, where it sees u_t alone or y_{t−1}, too.
+    enum class gating { outside, inside, inside_seeing_y } gate = gating::outside;
     /// What else than the iterated map sees y_{t−1}, or h_{t−1}: of FP-Mamba with a convolution all of these,
     /// of FP-RNN the mixer.
     struct dependence {

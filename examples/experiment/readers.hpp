@@ -5,6 +5,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <set>
 #include <string>
@@ -64,6 +65,14 @@ inline double share(const std::string& option, const std::string& text) {
 inline double share_below_one(const std::string& option, const std::string& text) {
     const auto value = number<double>(text);
     if (!value || !(*value >= 0 && *value < 1)) refuse(option, "a number of at least 0 and below 1", text);
+    return *value;
+}
+
+/// A norm that nothing is longer than is "none".
+inline double norm_or_none(const std::string& option, const std::string& text) {
+    if (text == "none") return std::numeric_limits<double>::infinity();
+    const auto value = number<double>(text);
+    if (!value || !std::isfinite(*value) || !(*value > 0)) refuse(option, "a positive number or none", text);
     return *value;
 }
 

@@ -62,6 +62,10 @@ refused "--heads: expected a number that gives each an even number of the channe
     --model transformer --d-inner 6 --heads 2
 refused "--sees-y: expected mixer+bc, or --convolution with --mixer householder --reflections 4, got 'none'" --sees-y none
 refused "--sees-y: expected none or mixer+bc with fp-rnn, got 'lambda'" --model fp-rnn --sees-y lambda
+refused "--gate: expected one of outside, inside, inside-sees-y, got 'in'" --gate in
+refused "--gate: expected to stand with --model fp-mamba, got '--model fp-rnn'" --model fp-rnn --gate inside
+refused "--gate: expected outside with --convolution or --sees-y, got 'inside'" --convolution --gate inside
+refused "--gate: expected outside, or --mixer kronecker or householder with 4 reflections, got 'inside-sees-y'" --gate inside-sees-y
 refused "--context: expected at least 128, the longest sequence, got '100'" --model transformer --context 100
 refused "--mixer: expected householder or kronecker with --convolution, got 'dplr'" --convolution --mixer dplr
 refused "--reflections: expected 1, 2 or 4 with --convolution, got '8'" --convolution --reflections 8
@@ -80,6 +84,9 @@ refused "--learning-rate: expected a positive number, got 'nan'" --learning-rate
 refused "--learning-rate: expected a positive number, got '-1'" --learning-rate -1
 refused "--weight-decay: expected a number of at least 0, got '-0.1'" --weight-decay -0.1
 refused "--weight-decay: expected a number of at least 0, got 'nan'" --weight-decay nan
+refused "--max-norm: expected a positive number or none, got '0'" --max-norm 0
+refused "--max-norm: expected a positive number or none, got 'inf'" --max-norm inf
+refused "--max-norm: expected a positive number or none, got 'nan'" --max-norm nan
 refused "--label-smoothing: expected a number of at least 0 and below 1, got '1'" --label-smoothing 1
 refused "--label-smoothing: expected a number of at least 0 and below 1, got '-0.1'" --label-smoothing -0.1
 refused "--micro-batches: expected at most --batch = 8, got '9'" --micro-batches 9
@@ -257,7 +264,8 @@ for model in "fp-mamba --reflections 2" "fp-rnn --reflections 2" mamba lstm; do
 done
 # Every model that is offered, and every task.
 tiny=(--d-model 8 --d-inner 8 --d-state 4 --batch 8 --test-sequences 16 --threads 2 --steps 3)
-for model in fp-mamba2 published-mamba mamba2 delta-product gated-deltanet transformer "fp-mamba --convolution"; do
+for model in fp-mamba2 published-mamba mamba2 delta-product gated-deltanet transformer "fp-mamba --convolution" \
+    "fp-mamba --gate inside" "fp-mamba --gate inside-sees-y --reflection-scale 2" "fp-mamba --gate inside-sees-y --mixer kronecker"; do
     PATH=/none "$program" "${tiny[@]}" --test-lengths 5 --model $model --out "$folder/model $model" >"$folder/log" 2>&1 ||
         fail "$model ended with status $?: $(<"$folder/log")"
 done
@@ -465,7 +473,7 @@ configured "expected a file with an object of JSON, got '$folder/config'" '{"ste
 configured "expected a text, a number, true, false or a list of these for --steps, got 'an object'" '{"steps": {"a": 1}}'
 configured "expected a text, a number, true, false or a list of these for --test-lengths, got 'a list in a list, or an object'" \
     '{"test_lengths": [4, [8]]}'
-configured "expected max_norm 1.0 in $folder/config, which is no option, got '2.0'" '{"max_norm": 2.0}'
+configured "expected beta1 0.9 in $folder/config, which is no option, got '0.5'" '{"beta1": 0.5}'
 printf '{"seed": "x"}' >"$folder/config"
 refused "--seed: expected a whole number from 0 to 9223372036854775806, got 'x'" --config "$folder/config"
 said=$("$program" --config "$folder/none" --out "$folder/refused" 2>&1)

@@ -27,7 +27,7 @@ TEST_CASE("fp_mamba: the same with reflections of scale 2, and for weights of th
 TEST_CASE("fp_mamba: with every option another, values and gradients are those of NumPy") {
     using options = fprnn::models::fp_mamba_options;
     const auto block = fprnn::models::fp_mamba<options{.convolution = 3,
-                                                       .gate_in_loop = true,
+                                                       .gate = options::gating::inside,
                                                        .delta_sees_y = true,
                                                        .delta_rank = 2,
                                                        .normalise = false,

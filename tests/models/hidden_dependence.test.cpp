@@ -15,7 +15,7 @@ using fprnn::index;
 
 /// A block that sees less is the one that sees x_t and y_{t−1} side by side with zeros where y_{t−1}'s
 /// columns are: the same values, and the same gradients of all other numbers. `halves` are the maps that
-/// differ, [n,D] in place of [n,2D].
+/// differ, [n,m] in place of [n,m+D].
 template <class Less, class All>
 void check_that_columns_are_zero(Less less, All all, const std::vector<std::string>& halves) {
     using namespace fprnn::testing;
@@ -31,7 +31,7 @@ void check_that_columns_are_zero(Less less, All all, const std::vector<std::stri
     };
     for (const auto& p : theta.entries()) {
         const index rows = p.shape[0], columns = p.shape.count() / rows, wide = padded[p.name].size() / rows;
-        REQUIRE(wide == (is_half(p.name) ? 2 : 1) * columns);
+        REQUIRE(wide == columns + (is_half(p.name) ? size.d_inner : 0));
         std::fill_n(padded[p.name].data(), rows * wide, 0.0);
         for (index i = 0; i < rows; ++i)
             std::copy_n(theta[p.name].data() + i * columns, columns, padded[p.name].data() + i * wide);
@@ -73,6 +73,13 @@ TEST_CASE("fp_mamba: where nothing sees y it is the one that sees it everywhere 
     check_that_columns_are_zero(fp_mamba<sees(false, false, false)>(fprnn::householder<2>),
                                 fp_mamba<sees(true, true, true)>(fprnn::householder<2>),
                                 {"b", "c", "delta", "Q.u", "Q.alpha"});
+}
+
+TEST_CASE("fp_mamba: a gate in the loop that sees u alone is one whose other columns are zero") {
+    using options = fprnn::models::fp_mamba_options;
+    constexpr options of_u{.gate = options::gating::inside}, of_both{.gate = options::gating::inside_seeing_y};
+    check_that_columns_are_zero(fprnn::models::fp_mamba<of_u>(fprnn::householder<2>),
+                                fprnn::models::fp_mamba<of_both>(fprnn::householder<2>), {"z"});
 }
 
 TEST_CASE("fp_rnn: a mixer that sees x alone is one whose other columns are zero") {

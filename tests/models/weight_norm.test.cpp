@@ -91,8 +91,10 @@ TEST_CASE("weight_norm of a block: which maps are weight-normalised, whatever ma
     CHECK(others_than_the_authors(fp_mamba<weight_norm>(fprnn::householder<1>)).empty());
     CHECK(others_than_the_authors(fp_mamba<weight_norm>(weight_normed(fprnn::householder<1>))).empty());
     CHECK(others_than_the_authors(fp_mamba<weight_norm>([](auto s) { return fprnn::dplr<1>(s); })).empty());
-    CHECK(normed(fp_mamba<options{.gate_in_loop = true, .weight_norm = true}>(fprnn::householder<1>)).find("z_y") ==
-          std::string::npos);
+    constexpr options gated_by_u{.gate = options::gating::inside, .weight_norm = true};
+    constexpr options gated_by_both{.gate = options::gating::inside_seeing_y, .weight_norm = true};
+    CHECK(normed(fp_mamba<gated_by_u>(fprnn::householder<1>)).find("z_y") == std::string::npos);
+    CHECK(others_than_the_authors(fp_mamba<gated_by_both>(fprnn::householder<1>)).empty());
     CHECK(normed(fp_mamba(fprnn::householder<1>)).empty());
     CHECK(others_than_the_authors(fp_mamba2<weight_norm2>(fprnn::householder<1>), "gate_y").empty());
     CHECK(normed(fp_mamba2<plain2>(fprnn::householder<1>)).empty());

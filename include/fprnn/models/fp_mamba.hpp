@@ -11,8 +11,10 @@ struct fp_mamba_options {
     /// K: x = SiLU(convolution of K tokens of W_x u), as the code has it in all tasks but A5 and S5; 0: x =
     /// W_x u.
     int convolution = 0;
-    /// y = LayerNorm(SiLU(W_z u) ⊙ …), the paper's gate, and none outside of the loop.
-    bool gate_in_loop = false;
+    /// Where the gate SiLU(z) stands and what z sees. outside: behind the loop, of u_t and y_{t−1}, the code's
+    /// default; inside: before the norm, y = LayerNorm(SiLU(z) ⊙ …), of u_t, as the paper has it and the code for
+    /// text; inside_seeing_y: the same of u_t and y_{t−1}.
+    enum class gating { outside, inside, inside_seeing_y } gate = gating::outside;
     /// Δ, and λ through it, sees y_{t−1}, too.                                                   (tab. h_t-1)
     bool delta_sees_y = false;
     /// b and c see y_{t−1}, too.                                                                 (tab. h_t-1)
@@ -109,7 +111,8 @@ namespace fprnn::models {
 /// Q, b, c see x_t and y_{t−1}^{ℓ−1}; λ and Δ see x_t; the gate stands outside of the loop and sees y_{t−1}.
 /// `Options` say otherwise:
 ///
-///     constexpr fprnn::models::fp_mamba_options options{.convolution = 4, .gate_in_loop = true};
+///     constexpr fprnn::models::fp_mamba_options options{
+///         .convolution = 4, .gate = fprnn::models::fp_mamba_options::gating::inside};
 ///     auto block = fprnn::models::fp_mamba<options>(fprnn::kronecker);
 template <fp_mamba_options Options, class Mixer>
 auto fp_mamba(Mixer mixer) {
@@ -127,13 +130,16 @@ auto fp_mamba(Mixer mixer) {
     auto c = detail::either<Options.normalise>(normalise(c_map), c_map);
     auto x_tilde = Q * x + (identity - Q) * prev;
     auto p = selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde;
-    if constexpr (Options.gate_in_loop) {
-        auto y = fixed_point(layer_norm<"y_norm">(silu(linear<"z">(u)) * p));
-        return in + linear<"out", d_in>(y);
-    } else {
+    if constexpr (Options.gate == fp_mamba_options::gating::outside) {
         auto y = fixed_point(layer_norm<"y_norm">(p));
         auto z = detail::map_of_both<Options.weight_norm, "z">(u, shift(y));
         return in + linear<"out", d_in>(silu(z) * y);
+    } else {
+        constexpr bool sees_y = Options.gate == fp_mamba_options::gating::inside_seeing_y;
+        auto of_both = detail::map_of_both<Options.weight_norm, "z">(u, shift(prev));
+        auto z = detail::either<sees_y>(of_both, linear<"z">(u));
+        auto y = fixed_point(layer_norm<"y_norm">(silu(z) * p));
+        return in + linear<"out", d_in>(y);
     }
 }
 template <class Mixer>

@@ -1,0 +1,31 @@
+#include "cpu_blocks.hpp"
+
+#include <fprnn/models/fp_mamba.hpp>
+
+namespace {
+
+using fprnn::models::fp_mamba_options;
+
+/// Of a gate in the loop.
+template <fp_mamba_options::gating Gate>
+experiment::blocks_on<fprnn::eigen> make_gated(const experiment::architecture& a, fprnn::chunked schedule,
+                                               fprnn::adjoint adjoint) {
+    using experiment::architecture;
+    constexpr fp_mamba_options options{.gate = Gate};
+    const auto use = [&](auto mixer) {
+        return experiment::make<fprnn::eigen>(fprnn::models::fp_mamba<options>(mixer), a, schedule, adjoint);
+    };
+    if (a.mixer == architecture::mixing::kronecker) return use(fprnn::kronecker);
+    if (a.mixer != architecture::mixing::householder || a.reflections != 4) return nullptr;
+    if (a.reflection_scale == 1) return use(fprnn::householder<4>);
+    return use(fprnn::householder<4, "Q", 2>);
+}
+
+}  // namespace
+
+experiment::blocks_on<fprnn::eigen> experiment::make_gated_fp_mamba(const architecture& a, fp::chunked schedule,
+                                                                    fp::adjoint adjoint) {
+    using enum fp_mamba_options::gating;
+    return a.gate == architecture::gating::inside ? make_gated<inside>(a, schedule, adjoint)
+                                                  : make_gated<inside_seeing_y>(a, schedule, adjoint);
+}
