@@ -2,8 +2,8 @@
 // same element of a group read the same elements from there on: if all that counts is the element, their
 // states meet.
 //
-//     drift CHECKPOINT      a checkpoint of `experiment` on a group, of its default model or of that with
-//                           --gate inside-sees-y, either --reflection-scale
+//     drift CHECKPOINT      a checkpoint of `experiment` on a group, of its default model, of either
+//                           --reflection-scale, or with --gate inside-sees-y
 //
 // prints the distance of their states after 0, 1, 2, 4, … common elements, as a share of the distance of
 // states that stand for different ones; medians over pairs. What is left when it no longer falls adds up
@@ -105,15 +105,6 @@ void print_drift_of(const checkpoint& file, Block block) {
     }
 }
 
-template <class Mixer>
-void print_drift_with(const checkpoint& file, Mixer mixer, bool gate_in_loop) {
-    using options = fp::models::fp_mamba_options;
-    if (gate_in_loop)
-        print_drift_of(file, fp::models::fp_mamba<options{.gate = options::gating::inside_seeing_y}>(mixer));
-    else
-        print_drift_of(file, fp::models::fp_mamba(mixer));
-}
-
 void print_drift(const std::string& path) {
     const checkpoint file(path);
     file.require({{"task", "word-problem"},
@@ -123,12 +114,16 @@ void print_drift(const std::string& path) {
                   {"layers", 1},
                   {"convolution", false}});
     const auto& trained = file.configuration();
-    const bool gate_in_loop = trained.contains("gate");
-    if (gate_in_loop) file.require({{"gate", "inside-sees-y"}});
-    if (trained["reflection_scale"] == 1)
-        print_drift_with(file, fp::householder<4>, gate_in_loop);
-    else
-        print_drift_with(file, fp::householder<4, "Q", 2>, gate_in_loop);
+    if (trained.contains("gate")) {
+        file.require({{"gate", "inside-sees-y"}});
+        using options = fp::models::fp_mamba_options;
+        print_drift_of(file,
+                       fp::models::fp_mamba<options{.gate = options::gating::inside_seeing_y}>(fp::householder<4>));
+    } else if (trained["reflection_scale"] == 1) {
+        print_drift_of(file, fp::models::fp_mamba<4>());
+    } else {
+        print_drift_of(file, fp::models::fp_mamba<4, 2>());
+    }
 }
 
 int main(int argc, char** argv) {

@@ -19,9 +19,9 @@ bool is_one_of(block kind, std::initializer_list<block> kinds) {
 /// Of these models with this mixer only some are compiled.
 void check_compiled(const options& o) {
     const architecture& a = o.model;
-    const bool fp_mamba2 = a.kind == block::fp_mamba2;
-    if (!fp_mamba2 && !a.convolution) return;
-    const std::string who = a.convolution ? "--convolution" : "fp-mamba2";
+    const bool fp_mamba2 = a.kind == block::fp_mamba2, is_gated = a.gate != architecture::gating::outside;
+    if (!fp_mamba2 && !a.convolution && !is_gated) return;
+    const std::string who = a.convolution ? "--convolution" : fp_mamba2 ? "fp-mamba2" : "a --gate inside";
     if (a.mixer != mixing::householder && a.mixer != mixing::kronecker)
         refuse("--mixer", "householder or kronecker with " + who, o.mixer_name);
     if (a.mixer != mixing::householder) return;
@@ -84,8 +84,6 @@ void check_gate(const options& o) {
     const std::string got = name_in(choices::gates, a.gate);
     if (a.convolution || !(a.sees_y == architecture::dependence{}))
         refuse("--gate", "outside with --convolution or --sees-y", got);
-    if (a.mixer != mixing::kronecker && (a.mixer != mixing::householder || a.reflections != 4))
-        refuse("--gate", "outside, or --mixer kronecker or householder with 4 reflections", got);
     if (o.machine.cuda) refuse("--gate", "outside with --device cuda", got);
 }
 

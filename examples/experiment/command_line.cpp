@@ -215,10 +215,10 @@ private:
             names_in(choices::gates) +
                 ": of fp-mamba, behind the fixed point, where it sees y of the token before (the authors' code), in it "
                 "(the paper), or in it and seeing that y",
-            "outside; compare: inside-sees-y", into(o_.model.gate, choice(choices::gates)));
+            "outside", into(o_.model.gate, choice(choices::gates)));
         add("--mixer", "MIXER",
             "householder, dplr (4 directions; in fp-rnn rescaled to |I - Q| <= 0.9), kronecker or block-diagonal "
-            "(blocks of 8 channels); of fp-mamba2 and with --convolution householder or kronecker",
+            "(blocks of 8 channels); of fp-mamba2, with --convolution and a --gate inside householder or kronecker",
             "householder", [this](const std::string& name, const std::string& text) {
                 o_.model.mixer = one_of(name, text, choices::mixers);
                 o_.mixer_name = text;
@@ -268,7 +268,7 @@ private:
         add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.1",
             into(o_.training.optimiser.weight_decay, not_negative));
         add("--max-norm", "NORM", "longest gradient; a longer one is scaled to it, over all parameters. none: as it is",
-            "1; compare: none", into(o_.training.max_norm, norm_or_none));
+            "1", into(o_.training.max_norm, norm_or_none));
         add("--label-smoothing", "SHARE", "of a label that all classes have equally in training", "0",
             into(o_.training.label_smoothing, share_below_one));
     }

@@ -45,13 +45,9 @@ void fill_in_comparison(options& o) {
     use("--d-model", o.model.size.d_model, 32);
     use("--d-inner", o.model.size.d_inner, 32);
     use("--learning-rate", o.training.optimiser.learning_rate, 0.02);
-    const auto& a = o.model;
-    using mixing = architecture::mixing;
-    if (a.mixer == mixing::kronecker || (a.mixer == mixing::householder && a.reflections == 4))
-        if (!o.machine.cuda) use("--gate", o.model.gate, architecture::gating::inside_seeing_y);
     if (!o.machine.cuda) {
         use("--windows", o.windows, 16);
-        if (o.windows > 1) use("--windows-from", o.windows_from, 0.2);
+        if (o.windows > 1) use("--windows-from", o.windows_from, 0.4);
     }
     use("--time-limit", o.training.time_limit, compare_seconds);
     use("--restarts", o.restarts, compare_restarts);

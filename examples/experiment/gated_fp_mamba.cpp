@@ -16,9 +16,13 @@ experiment::blocks_on<fprnn::eigen> make_gated(const experiment::architecture& a
         return experiment::make<fprnn::eigen>(fprnn::models::fp_mamba<options>(mixer), a, schedule, adjoint);
     };
     if (a.mixer == architecture::mixing::kronecker) return use(fprnn::kronecker);
-    if (a.mixer != architecture::mixing::householder || a.reflections != 4) return nullptr;
-    if (a.reflection_scale == 1) return use(fprnn::householder<4>);
-    return use(fprnn::householder<4, "Q", 2>);
+    if (a.mixer != architecture::mixing::householder || a.reflection_scale != 1) return nullptr;
+    switch (a.reflections) {
+        case 1: return use(fprnn::householder<1>);
+        case 2: return use(fprnn::householder<2>);
+        case 4: return use(fprnn::householder<4>);
+        default: return nullptr;
+    }
 }
 
 }  // namespace

@@ -65,7 +65,9 @@ refused "--sees-y: expected none or mixer+bc with fp-rnn, got 'lambda'" --model 
 refused "--gate: expected one of outside, inside, inside-sees-y, got 'in'" --gate in
 refused "--gate: expected to stand with --model fp-mamba, got '--model fp-rnn'" --model fp-rnn --gate inside
 refused "--gate: expected outside with --convolution or --sees-y, got 'inside'" --convolution --gate inside
-refused "--gate: expected outside, or --mixer kronecker or householder with 4 reflections, got 'inside-sees-y'" --gate inside-sees-y
+refused "--mixer: expected householder or kronecker with a --gate inside, got 'block-diagonal'" --gate inside --mixer block-diagonal
+refused "--reflections: expected 1, 2 or 4 with a --gate inside, got '8'" --gate inside-sees-y --reflections 8
+refused "--reflection-scale: expected 1 with a --gate inside, got '2'" --gate inside-sees-y --reflection-scale 2
 refused "--context: expected at least 128, the longest sequence, got '100'" --model transformer --context 100
 refused "--mixer: expected householder or kronecker with --convolution, got 'dplr'" --convolution --mixer dplr
 refused "--reflections: expected 1, 2 or 4 with --convolution, got '8'" --convolution --reflections 8
@@ -265,7 +267,7 @@ done
 # Every model that is offered, and every task.
 tiny=(--d-model 8 --d-inner 8 --d-state 4 --batch 8 --test-sequences 16 --threads 2 --steps 3)
 for model in fp-mamba2 published-mamba mamba2 delta-product gated-deltanet transformer "fp-mamba --convolution" \
-    "fp-mamba --gate inside" "fp-mamba --gate inside-sees-y --reflection-scale 2" "fp-mamba --gate inside-sees-y --mixer kronecker"; do
+    "fp-mamba --gate inside" "fp-mamba --gate inside-sees-y --reflections 1" "fp-mamba --gate inside-sees-y --mixer kronecker"; do
     PATH=/none "$program" "${tiny[@]}" --test-lengths 5 --model $model --out "$folder/model $model" >"$folder/log" 2>&1 ||
         fail "$model ended with status $?: $(<"$folder/log")"
 done
