@@ -97,6 +97,20 @@ auto steps(E seen) {
     else
         return softplus(affine<"delta", d_inner, from>(seen));
 }
+/// The fixed point y = LayerNorm(p), and its gate where Options have it.
+template <models::fp_mamba_options Options, class U, class P>
+auto gated(U u, P p) {
+    using namespace symbols;
+    using gating = models::fp_mamba_options::gating;
+    if constexpr (Options.gate == gating::outside) {
+        auto y = fixed_point(layer_norm<"y_norm">(p));
+        return silu(map_of_both<Options.weight_norm, "z">(u, shift(y))) * y;
+    } else {
+        auto of_both = map_of_both<Options.weight_norm, "z">(u, shift(prev));
+        auto z = either<Options.gate == gating::inside_seeing_y>(of_both, linear<"z">(u));
+        return fixed_point(layer_norm<"y_norm">(silu(z) * p));
+    }
+}
 }  // namespace fprnn::detail
 
 namespace fprnn::models {
@@ -130,17 +144,7 @@ auto fp_mamba(Mixer mixer) {
     auto c = detail::either<Options.normalise>(normalise(c_map), c_map);
     auto x_tilde = Q * x + (identity - Q) * prev;
     auto p = selective_scan<"ssm">(delta, b, c, x_tilde) + parameter<"D">() * x_tilde;
-    if constexpr (Options.gate == fp_mamba_options::gating::outside) {
-        auto y = fixed_point(layer_norm<"y_norm">(p));
-        auto z = detail::map_of_both<Options.weight_norm, "z">(u, shift(y));
-        return in + linear<"out", d_in>(silu(z) * y);
-    } else {
-        constexpr bool sees_y = Options.gate == fp_mamba_options::gating::inside_seeing_y;
-        auto of_both = detail::map_of_both<Options.weight_norm, "z">(u, shift(prev));
-        auto z = detail::either<sees_y>(of_both, linear<"z">(u));
-        auto y = fixed_point(layer_norm<"y_norm">(silu(z) * p));
-        return in + linear<"out", d_in>(y);
-    }
+    return in + linear<"out", d_in>(detail::gated<Options>(u, p));
 }
 template <class Mixer>
 auto fp_mamba(Mixer mixer) {
