@@ -13,7 +13,7 @@ struct fp_mamba_options {
     int convolution = 0;
     /// Where the gate SiLU(z) stands and what z sees. outside: behind the loop, of u_t and y_{t−1}, the code's
     /// default; inside: before the norm, y = LayerNorm(SiLU(z) ⊙ …), of u_t, as the paper has it and the code for
-    /// text; inside_seeing_y: the same of u_t and y_{t−1}.
+    /// text; inside_seeing_y: the same of u_t and y_{t−1}, which neither has.
     enum class gating { outside, inside, inside_seeing_y } gate = gating::outside;
     /// Δ, and λ through it, sees y_{t−1}, too.                                                   (tab. h_t-1)
     bool delta_sees_y = false;
