@@ -39,12 +39,12 @@ std::string job_of(const exhibit& e) {
 namespace {
 const std::string of_seed = "seed_";
 
-/// Options that were given for some of the members say nothing of a model that has not got them.
+/// What was given for some of the members says nothing of a model that has not got it.
 void keep_what_it_has(options& o) {
     if (!has_heads(o.model)) o.given.erase("--heads");
     if (o.model.kind != architecture::block::transformer) o.given.erase("--context");
     if (!has_mixer(o.model)) o.given.erase("--mixer");
-    if (o.model.kind != architecture::block::fp_mamba) o.given.erase("--gate");
+    if (o.model.kind != architecture::block::fp_mamba) o.model.gate = {}, o.given.erase("--gate");
     if (!has_mixer(o.model) || o.model.mixer != architecture::mixing::householder)
         for (const char* option : {"--reflections", "--reflection-scale"}) o.given.erase(option);
 }

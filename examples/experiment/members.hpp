@@ -80,7 +80,6 @@ public:
         options& m = add(model, std::move(label), std::move(colour));
         m.model.convolution = false;
         m.model.sees_y = {};
-        m.model.gate = {};
         m.model.size.layers = layers;
         use_model(m, model);
         if (o_.paper_size) use_paper_widths(m);

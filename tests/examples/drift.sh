@@ -13,9 +13,11 @@ done
 # Nothing has been learnt: states forget what they have read, and are far apart before they read the same.
 awk '/^after/ && !($4 > 0.9 && $4 < 1.1 && $11 < 0.01) { exit 1 }' <<<"$said" || fail "states do not forget in: $said"
 
-gated=$(checkpoint gated --gate inside-sees-y)
-said=$("$program" "$gated") || fail "a checkpoint with a gate in the loop ended with status $?"
-[[ $(grep -cE "^after +[0-9]+ tokens$shares\$" <<<"$said") == 4 ]] || fail "of a gate in the loop: $said"
+for options in "--gate inside-sees-y" "--reflection-scale 2"; do
+    of_these=$(checkpoint "${options// /}" $options)
+    said=$("$program" "$of_these") || fail "a checkpoint with $options ended with status $?"
+    [[ $(grep -cE "^after +[0-9]+ tokens$shares\$" <<<"$said") == 4 ]] || fail "with $options: $said"
+done
 
 refused 2 "expected CHECKPOINT, got 2 arguments" "$default" S3
 refused 1 "/nope: No such file or directory" /nope

@@ -455,6 +455,14 @@ cmp -s "$folder/copy/parameters.safetensors" "$folder/copy_again/parameters.safe
     fail "--config trained other parameters"
 diff <(grep -v '"out"\|"threads"' "$folder/copy/config.json") <(grep -v '"out"\|"threads"' "$folder/copy_again/config.json") ||
     fail "--config was written down as another configuration"
+# What a gradient is clipped to is a run's own, and is written down.
+for norm in 1 0.01 none; do
+    "$program" "${tiny[@]}" --group Z3 --test-lengths 4 --max-norm $norm --out "$folder/norm $norm" >"$folder/log" 2>&1 || fail "--max-norm: $(<"$folder/log")"
+done
+grep -q '"max_norm": "none"' "$folder/norm none/config.json" || fail "config.json does not say that gradients are not clipped"
+"$program" --config "$folder/norm none/config.json" --threads 1 --out "$folder/norm again" >"$folder/log" 2>&1 || fail "--max-norm none of a file: $(<"$folder/log")"
+losses() { cut -d, -f3 "$folder/norm $1/metrics.csv"; }
+[[ $(losses 1) != "$(losses 0.01)" && $(losses none) == "$(losses again)" ]] || fail "--max-norm changes nothing, or is not the file's"
 refused "--letters: expected an option of --help, got '--letters'" --letters 3
 configured() {
     printf '%s' "$2" >"$folder/config"
