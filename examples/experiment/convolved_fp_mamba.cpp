@@ -1,19 +1,7 @@
-#include "cpu_blocks.hpp"
-
-#include <fprnn/models/fp_mamba.hpp>
+#include "few_mixers.hpp"
 
 experiment::blocks_on<fprnn::eigen> experiment::make_convolved_fp_mamba(const architecture& a, fp::chunked schedule,
                                                                         fp::adjoint adjoint) {
     constexpr fp::models::fp_mamba_options options{.convolution = architecture::convolved_tokens};
-    const auto use = [&](auto mixer) {
-        return make<fp::eigen>(fp::models::fp_mamba<options>(mixer), a, schedule, adjoint);
-    };
-    if (a.mixer == architecture::mixing::kronecker) return use(fp::kronecker);
-    if (a.mixer != architecture::mixing::householder || a.reflection_scale != 1) return nullptr;
-    switch (a.reflections) {
-        case 1: return use(fp::householder<1>);
-        case 2: return use(fp::householder<2>);
-        case 4: return use(fp::householder<4>);
-        default: return nullptr;
-    }
+    return make_with_few_mixers<options>(a, schedule, adjoint);
 }
