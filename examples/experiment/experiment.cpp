@@ -296,6 +296,7 @@ trained_parameters best_of_attempts(const options& o, const network& model, json
     double best_score = 0, best_loss = 0, seconds = 0, longest = 0;
     const auto attempts = attempts_of(o);
     for (const options& one : attempts) {
+        fp::require_writable_folder(one.out, "--out");
         auto trained = train_in_folder(one, model, doing);
         doing = "evaluate";
         const auto e = tested->evaluate(trained.theta, unseen.tokens, unseen.sequences, unseen.data);

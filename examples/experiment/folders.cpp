@@ -151,7 +151,6 @@ void prepare_folders(const options& o) {
         fp::require_writable_folder(one.out, "--out");
         write_job(o, one.out);
     }
-    for (const options& one : attempts) fp::require_writable_folder(one.out, "--out");
 }
 
 }  // namespace experiment

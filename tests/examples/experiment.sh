@@ -581,6 +581,8 @@ grep -q '^attempt 3 of at most 3: ' "$folder/log" && cmp -s "$folder/first" "$ou
 grep -q '"restarts": 2' "$out/config.json" || fail "--restarts is not in config.json"
 "$program" "${again[@]}" --restarts 2 2>"$folder/log" && fail "--restarts writes over checkpoints"
 grep -q "expected a folder without checkpoints, or --resume, got '$out/attempt_1'" "$folder/log" || fail "--restarts over checkpoints: $(cat "$folder/log")"
+"$program" "${small[@]}" --steps 100000000 --time-limit 0.2 --test-lengths 8 --restarts 3 --out "$folder/ended" >/dev/null || fail "--restarts --time-limit"
+[[ -s $folder/ended/attempt_1/metrics.csv && ! -e $folder/ended/attempt_2 ]] || fail "--restarts: no attempt, or a folder of one that was not begun"
 
 # The first signal ends the training in order.
 for signal in INT TERM HUP; do
