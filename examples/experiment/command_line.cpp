@@ -86,6 +86,10 @@ void require_values(const CLI::App& app, const std::vector<std::string>& argumen
                 if (empty->get_expected_min() > 0)
                     throw fp::argument_error(name.substr(0, name.size() - 1) + ": expected a value, " +
                                              empty->get_type_name() + ", got ''");
+        if (const auto equals = name.find('='); name.starts_with("--") && equals != name.npos)  // --resume=yes
+            if (const CLI::Option* flag = option_of(name.substr(0, equals)); flag && flag->get_expected_min() == 0)
+                if (const std::string value = name.substr(equals + 1); value != "true" && value != "false")
+                    refuse(name.substr(0, equals), "true or false, or nothing, behind it", value);
         const CLI::Option* option = option_of(name);
         if (!option || option->get_expected_min() == 0) continue;
         const std::string expected = name + ": expected a value, " + option->get_type_name() + ", got ";
@@ -284,8 +288,11 @@ private:
             "that of a batch is drawn "
             "from Gamma(4, 1)",
             "100", [this](const std::string& name, const std::string& text) {
+                const auto most = number<int>(text);
                 o_.draws_ell_max = text == "gamma";
-                if (!o_.draws_ell_max) o_.schedule.ell_max = static_cast<int>(whole{1, 1000000}(name, text));
+                if (!o_.draws_ell_max && (!most || *most < 1 || *most > 1000000))
+                    refuse(name, "a whole number from 1 to 1000000 or gamma", text);
+                if (most) o_.schedule.ell_max = *most;
             });
         add("--adjoint", "HOW", "gradient: implicit (exact, solved to --tolerance) or one-step (the paper's practice)",
             "implicit; copy, some figures: one-step", into(o_.one_step, choice(choices::adjoints)));
@@ -373,8 +380,11 @@ private:
 bool command_line::read(std::vector<std::string> arguments, std::ostream& printed) {
     require_values(app_, arguments);
     if (const auto file = configuration_file(arguments)) {
-        const auto knows = [this](const std::string& option) { return app_.get_option_no_throw(option) != nullptr; };
-        auto configured = arguments_of_file(*file, knows);
+        const auto takes_value = [this](const std::string& name) {
+            const CLI::Option* option = app_.get_option_no_throw(name);
+            return option ? std::optional(option->get_expected_min() > 0) : std::nullopt;
+        };
+        auto configured = arguments_of_file(*file, takes_value);
         // Who asks for another exhibit than the file does wants the file's options for it.
         if (asks_for_an_exhibit(arguments)) std::erase_if(configured, is_for_an_exhibit);
         arguments.insert(arguments.begin(), configured.begin(), configured.end());
@@ -465,11 +475,11 @@ std::optional<options> read_options(int argc, const char* const* argv, std::ostr
     if (!command_line(o).read({argv + std::min(argc, 1), argv + argc}, printed)) return std::nullopt;
     require_job(o);
     fill_in(o);
-    if (!o.data.files.empty()) o.data.contents = contents_of(o.data.files);
     require_configuration(o);
     const auto all = models_of(o);
     require_heard(o, all);
     for (const options& one : all) check_together(one);
+    if (!o.data.files.empty()) o.data.contents = contents_of(o.data);
     return o;
 }
 

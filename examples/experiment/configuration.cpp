@@ -151,6 +151,7 @@ namespace {
 
 /// What the program writes beside the options, and where: nobody asks for these.
 constexpr std::string_view said_beside[] = {"version", "job", "out", "gpu"};
+constexpr std::string_view of_command_line[] = {"--config", "--resume", "--help", "--version", "--list"};
 constexpr std::string_view constants[] = {"beta1", "beta2", "warmup_steps", "decay"};
 
 template <std::size_t N>
@@ -193,16 +194,20 @@ std::string typed(const std::string& option, const json& value) {
 bool is_constant(std::string_view key) { return among(constants, key); }
 
 std::vector<std::string> arguments_of_file(const std::string& path,
-                                           const std::function<bool(const std::string&)>& knows) {
+                                           const std::function<std::optional<bool>(const std::string&)>& takes_value) {
     const json j = read_json(path);
     std::vector<std::string> all;
     for (const auto& [key, value] : j.items()) {
         if (among(said_beside, key) || among(constants, key) || value.is_null()) continue;
         std::string option = "--" + key;
         std::replace(option.begin(), option.end(), '_', '-');
-        if (!knows(option) || option == "--config" || option == "--resume")
-            refuse("--config", "only options of --help in " + path, key);
+        const auto has_value = takes_value(option);
+        if (!has_value || among(of_command_line, option)) refuse("--config", "only options of --help in " + path, key);
+        if (!*has_value && !value.is_boolean())
+            refuse("--config", "true or false for " + option + " in " + path, as_typed(value.dump()));
         std::string text = typed(option, value);
+        if (text.empty() || text.find('\0') != text.npos)
+            refuse("--config", "a value for " + option + " in " + path, as_typed(value.dump()));
         if (key == "device" && j.contains("gpu") && text == "cuda") text += ":" + j["gpu"].dump();
         all.push_back(option + "=" + text);
     }

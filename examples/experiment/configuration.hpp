@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,10 +43,10 @@ bool is_constant(std::string_view key);
 nlohmann::ordered_json given_json(const options& o);
 
 /// What --config FILE stands for: "--steps=3000" for {"steps": 3000}. Keys that are no options but the
-/// program's own are left out. Errors: fprnn::argument_error for a file that is none, keys that knows() does
-/// not, and values that cannot be typed.
-std::vector<std::string> arguments_of_file(const std::string& path,
-                                           const std::function<bool(const std::string& option)>& knows);
+/// program's own are left out. `takes_value` says of an option whether it has a value, and nothing of what is none.
+/// Errors: fprnn::argument_error for a file that is none, keys that are no options, and values that cannot be typed.
+std::vector<std::string> arguments_of_file(
+    const std::string& path, const std::function<std::optional<bool>(const std::string& option)>& takes_value);
 
 /// What the file of --config says that is no option has to be what the program does. Errors:
 /// fprnn::argument_error.

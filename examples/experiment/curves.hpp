@@ -19,7 +19,8 @@ inline fp::mark longest_in_training(const options& o) {
     return {static_cast<double>(made ? o.data.longest : o.windows * o.training.length), "training length"};
 }
 
-/// The mean of what seeds have at one x, and what lies between the least and the largest.
+/// The mean of what seeds have at one x, and what lies between the least and the largest; NaN where one has
+/// nothing, or none has.
 class interval {
 public:
     void add(double y) {
@@ -31,8 +32,8 @@ public:
     void append_to(fp::curve& c, double x) const {
         c.x.push_back(x);
         c.y.push_back(sum_ / static_cast<double>(count_));
-        c.low.push_back(low_);
-        c.high.push_back(high_);
+        c.low.push_back(low_ <= high_ ? low_ : NAN);
+        c.high.push_back(low_ <= high_ ? high_ : NAN);
     }
 
 private:
@@ -40,9 +41,9 @@ private:
     fp::index count_ = 0;
 };
 
-/// Without a band where every interval is one number.
+/// Without a band where every interval is one number, or none.
 inline fp::curve without_empty_band(fp::curve c) {
-    if (c.low == c.high) {
+    if (std::equal(c.low.begin(), c.low.end(), c.high.begin(), [](double low, double high) { return !(low < high); })) {
         c.low.clear();
         c.high.clear();
     }

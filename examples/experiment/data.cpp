@@ -11,24 +11,27 @@
 #include <exception>
 #include <filesystem>
 #include <limits>
+#include <stdexcept>
 #include <vector>
 
 namespace experiment {
 
 namespace {
-/// What a constructor refuses is said of the option that it is made from.
+/// What a constructor refuses, or cannot read, is said of the option that it is made from.
 template <class Make>
 auto of_option(const char* option, Make&& make) {
     try {
         return make();
     } catch (const fp::argument_error& e) {
         throw fp::argument_error(std::string(option) + ": " + e.what());
+    } catch (const std::runtime_error& e) {
+        throw fp::argument_error(std::string(option) + ": " + e.what());
     }
 }
 
 /// The official files, or as many questions of the nine tasks that are generated.
 fp::babi_stories stories_of(const data_options& o, fp::seed seed) {
-    if (!o.files.empty()) return of_option("--files", [&] { return fp::read_babi(o.files); });
+    if (!o.files.empty()) return fp::read_babi(o.files);
     return fp::babi_world{seed}.stories(1800, 200, 200);
 }
 }  // namespace
@@ -56,13 +59,17 @@ fp::task make_task(const data_options& o, fp::seed seed) {
     return {};
 }
 
-std::string contents_of(const std::string& files) {
+std::string contents_of(const data_options& o) {
     namespace fs = std::filesystem;
+    const std::string& files = o.files;
+    const bool reads_links = o.task != data_options::kind::text;  // see files_below
     try {
         std::vector<fs::path> all;
         if (fs::is_directory(files)) {
+            std::error_code leads_nowhere;
             for (const auto& entry : fs::recursive_directory_iterator(files))
-                if (entry.is_regular_file()) all.push_back(entry.path());
+                if ((reads_links || !entry.is_symlink()) && entry.is_regular_file(leads_nowhere))
+                    all.push_back(entry.path());
             std::sort(all.begin(), all.end());
         } else if (fs::is_regular_file(files)) {
             all.emplace_back(files);

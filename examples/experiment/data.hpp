@@ -29,8 +29,9 @@ struct options;
 /// not got. Errors: as of make_task.
 void require_task(const options& o);
 
-/// What tells the bytes of a file, or of all files of a folder, from others; empty where they cannot be read.
-std::string contents_of(const std::string& files);
+/// What tells the bytes of --files, a file or all files of a folder, from others; empty where they cannot be
+/// read.
+std::string contents_of(const data_options& o);
 
 /// Tokens of a row of test data of a length, as the task counts it.
 fp::index tokens_of_test(const data_options& o, fp::index length);

@@ -256,6 +256,8 @@ void show_a5_s5(const trained& t) {
 }
 
 void fill_in_fp_rnn(options& o) {
+    if (const auto sees = o.given.find("--sees-y"); sees != o.given.end())
+        refuse("--sees-y", "to stand without " + job_of(o) + ", which chooses it itself", sees->second);
     const defaults use{o};
     use("--test-lengths", o.test_lengths, lengths_of("2,4,8,12,16,20,24,28,32,36,40,44,48"));
     use("--test-sequences", o.test_sequences, 512);

@@ -12,6 +12,7 @@
 #include <charconv>
 #include <cstdio>
 #include <fstream>
+#include <limits>
 #include <memory>
 #include <new>
 #include <stdexcept>
@@ -256,6 +257,7 @@ std::string no_memory(const options& o, const std::string& doing) {
     size("--d-model", o.model.size.d_model);
     size("--d-inner", o.model.size.d_inner);
     size("--d-state", o.model.size.d_state);
+    if (o.model.kind == architecture::block::transformer) size("--context", o.model.size.context);
     if (!o.machine.cuda) size("--threads", o.machine.threads);
     return "not enough memory to " + doing + " " + name_of(o.model.kind) + " with " + sizes +
            "; smaller numbers need less";
@@ -310,15 +312,18 @@ trained_parameters best_of_attempts(const options& o, const network& model, json
         longest = std::max(longest, trained.training.seconds);
         const bool ends = score >= enough || trained.training.end == fp::training_end::stopped ||
                           seconds + longest > o.training.time_limit;
-        if (!best || score > best_score || (score == best_score && e.loss < best_loss)) {
+        const double loss = known(e.loss).value_or(HUGE_VAL);
+        if (!best || score > best_score || (score == best_score && loss < best_loss)) {
             best = std::move(trained), of_best = one.out;
-            best_score = score, best_loss = e.loss;
+            best_score = score, best_loss = loss;
         }
         if (ends) break;
     }
     for (const char* name : {"metrics.csv", "validation.csv", "parameters.safetensors"})
         if (std::filesystem::exists(of_best / name))
-            std::filesystem::copy_file(of_best / name, o.out / name, std::filesystem::copy_options::overwrite_existing);
+            fp::write_file(o.out / name, fp::read_file(of_best / name, std::numeric_limits<std::uintmax_t>::max()));
+        else
+            std::filesystem::remove(o.out / name);  // of an earlier run
     write_json(o.out / "config.json", to_json(o));
     return std::move(*best);
 }

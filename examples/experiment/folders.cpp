@@ -79,7 +79,7 @@ std::string other_options(const options& o, const std::string& path, const fp::c
 
     std::string option = "--" + key;
     std::replace(option.begin(), option.end(), '_', '-');
-    const bool given = o.given.contains(option);
+    const bool given = o.given.contains(option) || expected == "true";  // flags are not in it
     std::string text = option + ": " + path + " has " + as_typed(got) + ", got " + as_typed(expected) +
                        (given ? "" : ", the default") +
                        "; --resume needs the options that the run was started with, or another --out";
@@ -107,6 +107,20 @@ void require_same_options(const options& o) {
     }
 }
 
+/// A single training and attempts do not share a folder: each leaves its files where the other puts the model's.
+void require_same_restarts(const options& o) {
+    std::vector<fs::path> elsewhere;
+    if (o.restarts > 0) elsewhere.push_back(o.out);
+    std::error_code none;
+    for (int k = 1; o.restarts == 0 && fs::is_directory(attempt_folder(o.out, k), none); ++k)
+        elsewhere.push_back(attempt_folder(o.out, k));
+    for (const fs::path& folder : elsewhere)
+        if (const auto checkpoints = fp::checkpoints_in(folder); !checkpoints.empty())
+            throw fp::argument_error("--restarts: expected " + std::string(o.restarts > 0 ? "0" : "at least 1") +
+                                     ", as the run that left " + checkpoints.front().second.string() +
+                                     " had, or another --out, got " + std::to_string(o.restarts));
+}
+
 /// A folder for results, or none yet. What a run writes must not be what the next one is trained on.
 void require_folder(const options& o) {
     const auto expected = [&](const std::string& what) {
@@ -118,6 +132,8 @@ void require_folder(const options& o) {
     if (fs::exists(there)) {
         fs::directory_iterator listed(o.out, error);
         if (error) expected("a folder that can be read (" + error.message() + ")");
+    } else if (there.type() == fs::file_type::none) {
+        expected("a folder (" + error.message() + ")");
     }
     if (o.data.files.empty() || !fs::is_directory(o.data.files, error)) return;
     const fs::path files = fs::weakly_canonical(fs::absolute(o.data.files), error),
@@ -132,8 +148,10 @@ void prepare_folders(const options& o) {
     require_folder(o);
     refuse_other_jobs(o);
     std::vector<options> attempts;
-    for (const options& model : models_of(o))
+    for (const options& model : models_of(o)) {
+        require_same_restarts(model);
         for (options& one : attempts_of(model)) attempts.push_back(std::move(one));
+    }
     for (const options& one : attempts) {
         if (o.resume) {
             require_same_options(one);

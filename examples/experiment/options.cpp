@@ -122,6 +122,10 @@ std::vector<options> models_of(const options& o) {
     return all;
 }
 
+std::filesystem::path attempt_folder(const std::filesystem::path& out, int k) {
+    return out / ("attempt_" + std::to_string(k));
+}
+
 std::vector<options> attempts_of(const options& o) {
     if (o.restarts == 0) return {o};
     std::vector<options> all;
@@ -129,7 +133,7 @@ std::vector<options> attempts_of(const options& o) {
         options& one = all.emplace_back(o);
         one.restarts = 0;
         one.seed += static_cast<std::uint64_t>(k) << 32;  // far from those of --seeds
-        one.out /= "attempt_" + std::to_string(k + 1);
+        one.out = attempt_folder(o.out, k + 1);
     }
     return all;
 }

@@ -103,6 +103,9 @@ void check_together(const options& o);
 /// The options of each model that is trained, in a folder of its own.
 std::vector<options> models_of(const options& o);
 
+/// The folder of the k-th attempt, from 1 on.
+std::filesystem::path attempt_folder(const std::filesystem::path& out, int k);
+
 /// The trainings of which the best becomes the model, each in a folder of its own; without restarts the options
 /// themselves.
 std::vector<options> attempts_of(const options& o);

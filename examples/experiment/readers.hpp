@@ -44,9 +44,11 @@ struct whole {
     }
 };
 
+/// Numbers are float where they are used.
 inline double positive(const std::string& option, const std::string& text) {
     const auto value = number<double>(text);
-    if (!value || !std::isfinite(*value) || !(*value > 0)) refuse(option, "a positive number", text);
+    if (!value || !(*value >= std::numeric_limits<float>::min() && *value <= std::numeric_limits<float>::max()))
+        refuse(option, "a positive number", text);
     return *value;
 }
 

@@ -105,7 +105,12 @@ refused "--context: expected at least 128, the longest sequence, got '100'" --mo
 refused "--schedule: expected parallel, sequential or a chunk length of at least 1 token, got '0'" --schedule 0
 refused "--tolerance: expected a positive number, got '0'" --tolerance 0
 refused "--tolerance: expected a positive number, got 'inf'" --tolerance inf
-refused "--ell-max: expected a whole number from 1 to 1000000, got '0'" --ell-max 0
+refused "--ell-max: expected a whole number from 1 to 1000000 or gamma, got '0'" --ell-max 0
+refused "--ell-max: expected a whole number from 1 to 1000000 or gamma, got 'Gamma'" --ell-max Gamma
+refused "--learning-rate: expected a positive number, got '5e-324'" --learning-rate 5e-324
+refused "--convolution: expected true or false, or nothing, behind it, got '2'" --convolution=2
+refused "--sees-y: expected to stand without --figure fp-rnn-mixer-variants, which chooses it itself, got 'none'" --figure fp-rnn-mixer-variants --sees-y none
+refused "--out: expected a folder (File name too long), got '$(printf 'x%.0s' {1..300})'" --out "$(printf 'x%.0s' {1..300})"
 refused "--adjoint: expected one of one-step, implicit, got 'exact'" --adjoint exact
 lengths="expected at most 10000 lengths from 1 to 1048576 such as 16,32,64 or ranges such as 2-50"
 for garbage in 16,x 16,,32 0 9-3 "" 16, - 1-10001; do
@@ -205,7 +210,7 @@ refused "--out: expected a folder without files of another job, got '$folder/thr
 [[ $(cksums) == "$before" ]] || fail "refused, and files have changed"
 
 # Limits of the system: fewer threads are enough, and what does not fit is said with its sizes.
-PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 1 --out "$folder/alone" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 1 --out "$folder/without attempts" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
 if (ulimit -s $((1 << 38))) 2>/dev/null; then
     # Stacks larger than the address space: no thread can be started.
     (ulimit -s $((1 << 38)) && PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 3 --out "$folder/threadless") \
@@ -514,6 +519,25 @@ said=$("$program" "${text[@]}" --resume 2>&1)
 rm "$folder"/on_text/checkpoint-*
 PATH=/none "$program" "${text[@]}" >"$folder/log" 2>&1 || fail "text ended with status $?: $(<"$folder/log")"
 [[ ! -e $folder/on_text/validation.csv ]] || fail "validation.csv of an earlier run stands beside this one's"
+# Links in a folder are not read, so what they lead to may change, or be nothing; the rest may not.
+mkdir "$folder/linked" && head -c 5000 "$folder/bytes" >"$folder/linked/text"
+ln -s loop "$folder/linked/loop" && ln -s ../changing "$folder/linked/other"
+linked=("${tiny[@]}" --task text --files "$folder/linked" --length 16 --test-lengths 16 --out "$folder/on_linked")
+PATH=/none "$program" "${linked[@]}" --checkpoint-every 1 >"$folder/log" 2>&1 || fail "links in --files: $(<"$folder/log")"
+echo more >>"$folder/changing"
+PATH=/none "$program" "${linked[@]}" --resume >"$folder/log" 2>&1 || fail "--resume beside a link that leads to other data: $(<"$folder/log")"
+echo more >>"$folder/linked/text"
+said=$("$program" "${linked[@]}" --resume 2>&1)
+[[ $? == 2 && $said == "experiment: --files: their contents are others than those that "* ]] || fail "--resume on another text beside links: $said"
+
+# A file's flags are true or false, and nothing in it is empty.
+for wrong in '"convolution": 5|true or false for --convolution' '"test_prefixes": "x"|true or false for --test-prefixes' \
+    '"group": ""|a value for --group' '"test_lengths": []|a value for --test-lengths' '"group": "S3\u0000x"|a value for --group' \
+    '"help": true|only options of --help'; do
+    echo "{${wrong%|*}}" >"$folder/wrong.json"
+    said=$("$program" --config "$folder/wrong.json" --out "$folder/refused" 2>&1)
+    [[ $? == 2 && $said == "experiment: --config: expected ${wrong#*|} in $folder/wrong.json, got '"*"'" ]] || fail "--config with ${wrong%|*}: $said"
+done
 
 "$program" --list >"$folder/list" || fail "--list ended with status $?"
 grep -q "^--figure interpolation" "$folder/list" || fail "--list does not name the figure"
@@ -581,6 +605,15 @@ grep -q '^attempt 3 of at most 3: ' "$folder/log" && cmp -s "$folder/first" "$ou
 grep -q '"restarts": 2' "$out/config.json" || fail "--restarts is not in config.json"
 "$program" "${again[@]}" --restarts 2 2>"$folder/log" && fail "--restarts writes over checkpoints"
 grep -q "expected a folder without checkpoints, or --resume, got '$out/attempt_1'" "$folder/log" || fail "--restarts over checkpoints: $(cat "$folder/log")"
+said=$("$program" "${again[@]}" 2>&1)
+[[ $? == 2 && $said == "experiment: --restarts: expected at least 1, as the run that left $out/attempt_1/checkpoint-00000040.safetensors had, or another --out, got 0" ]] ||
+    fail "a training in the folder of attempts: $said"
+"$program" "${again[@]}" --out "$folder/without attempts" >"$folder/log" || fail "a training alone"
+for more in "" --resume; do
+    said=$("$program" "${again[@]}" --out "$folder/without attempts" --restarts 1 $more 2>&1)
+    [[ $? == 2 && $said == "experiment: --restarts: expected 0, as the run that left $folder/without attempts/checkpoint-00000040.safetensors had, or another --out, got 1" ]] ||
+        fail "attempts in the folder of a training: $said"
+done
 "$program" "${small[@]}" --steps 100000000 --time-limit 0.2 --test-lengths 8 --restarts 3 --out "$folder/ended" >/dev/null || fail "--restarts --time-limit"
 [[ -s $folder/ended/attempt_1/metrics.csv && ! -e $folder/ended/attempt_2 ]] || fail "--restarts: no attempt, or a folder of one that was not begun"
 

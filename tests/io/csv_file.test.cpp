@@ -56,6 +56,11 @@ TEST_CASE("csv: a table that is continued has every row once, whatever came afte
     CHECK(continued("step,x\n1,1\n2,4", 2) == "step,x\n1,1\n2,0.5\n");
     const auto damaged = folder.path / "t.csv.damaged";
     CHECK_FALSE(std::filesystem::exists(damaged));
+    CHECK(continued("step,x\n1,1\n2\n3,9\n", 3) == "step,x\n1,1\n2,0.5\n");
+    CHECK(content(damaged) == "step,x\n1,1\n2\n3,9\n");
+    CHECK(continued("step,x\n1,1\n2,4,4\n3,9\n", 3) == "step,x\n1,1\n2,0.5\n");
+    CHECK(continued("step,x\n1,\"1,1\"\n2,4\n", 2) == "step,x\n1,\"1,1\"\n2,4\n3,0.5\n");
+    std::filesystem::remove(damaged);
     CHECK(continued(std::string("step,x\n1,1\n\0\0\0\n", 15), 9) == "step,x\n1,1\n2,0.5\n");
     const std::string repeated = "step,x\n1,1\n1,1\n2,4\n";
     CHECK(continued(repeated, 2) == "step,x\n1,1\n2,0.5\n");

@@ -134,6 +134,61 @@ TEST_CASE("figure: between limits ticks are round, too") {
     }
 }
 
+TEST_CASE("figure: between limits the numbers of ticks have all their digits") {
+    for (const auto& [low, high, ticks] : {std::tuple(8.1, 8.3, "8.1,0.05,8.3 format '%.2f'"),
+                                           {0.0, 1.0, "0,0.2,1 format '%.1f'"},
+                                           {0.0, 10.0, "0,2,10 format '%.0f'"}}) {
+        CAPTURE(ticks);
+        const fprnn::figure f{.title = "",
+                              .x = {.label = ""},
+                              .y = {.label = "", .limits = {{low, high}}},
+                              .curves = {{.label = "a", .x = {0, 1}, .y = {low, high}}}};
+        CHECK(fprnn::gnuplot_script(f, "name").find(std::string("set ytics ") + ticks + "\n") != std::string::npos);
+    }
+}
+
+TEST_CASE("figure: between two powers of the base the ends of a logarithmic axis have ticks") {
+    fprnn::figure f = example();
+    f.upright.reset();
+    f.curves.front().x = {20, 25, 30};
+    CHECK(fprnn::gnuplot_script(f, "name").find("set xtics (20, 30)\n") != std::string::npos);
+    f.curves.front().x = {200, 200, 200};
+    CHECK(fprnn::gnuplot_script(f, "name").find("set xtics (200)\n") != std::string::npos);
+}
+
+TEST_CASE("figure: a long title is smaller, and a mark at the right end stands to the left of it") {
+    fprnn::figure f = example();
+    f.title = std::string(62, 'm');
+    f.upright = fprnn::mark{2, "training"};
+    std::string script = fprnn::gnuplot_script(f, "name");
+    CHECK(script.find(f.title + "' font ',20'") != script.npos);
+    CHECK(script.find("set label 'training' at 2,graph 1 center") != script.npos);
+    f.title = std::string(50, 'm') + "\u2212\u2212\u2212\u2212\u2212\u2212\u2212\u2212\u2212\u2212\u2212\u2212";
+    CHECK(fprnn::gnuplot_script(f, "name").find(f.title + "' font ',20'") != script.npos);
+    f.title = std::string(100, 'm');
+    f.upright->at = 8;
+    script = fprnn::gnuplot_script(f, "name");
+    CHECK(script.find(f.title + "' font ',12'") != script.npos);
+    CHECK(script.find("set label 'training' at 8,graph 1 right") != script.npos);
+}
+
+TEST_CASE("figure: what is drawn takes the place of what was, whether gnuplot is there or not") {
+    const scratch_folder scratch;
+    for (const char* extension : {".png", ".svg", ".txt"})
+        fprnn::write_file(scratch.path / (std::string("name") + extension), "old");
+    {
+        const variable path("PATH", scratch.path.c_str());
+        CHECK(fprnn::draw(example(), scratch.path, "name").has_value());
+    }
+    CHECK(fs::exists(scratch.path / "name.txt"));
+    CHECK_FALSE(fs::exists(scratch.path / "name.png"));
+    CHECK_FALSE(fs::exists(scratch.path / "name.svg"));
+    if (fprnn::find_program("gnuplot").empty()) return;
+    CHECK_FALSE(fprnn::draw(example(), scratch.path, "name").has_value());
+    CHECK_FALSE(fs::exists(scratch.path / "name.txt"));
+    CHECK(fs::exists(scratch.path / "name.png"));
+}
+
 TEST_CASE("figure: of many octaves every second or third has its tick") {
     fprnn::figure f = example();
     f.curves.front().x = {1, 4, 1 << 20};
@@ -238,7 +293,8 @@ TEST_CASE("figure: gnuplot is run in a locale of UTF-8, so that it has nothing t
 
     const fs::path programs = folder.path / "programs";
     fs::create_directory(programs);
-    fprnn::write_file(programs / "gnuplot", "#!/bin/sh\necho \"$LC_ALL,$PATH\" >locale\n");
+    fprnn::write_file(programs / "gnuplot",
+                      "#!/bin/sh\necho \"$LC_ALL,$PATH\" >locale\necho >name.png\necho >name.svg\n");
     fs::permissions(programs / "gnuplot", fs::perms::owner_all);
     const variable path("PATH", programs.c_str());
     CHECK_FALSE(fprnn::draw(example(), folder.path, "name"));

@@ -47,8 +47,8 @@ public:
     }
 
     /// The table of a run that is taken up again, without what came after row `last`: of a file that is
-    /// there, the rows from the top whose first cell counts up to `last`; what follows was written later, or
-    /// half. Where a row before `last` is damaged, the table ends before it, and the file as it was is kept as
+    /// there, the rows from the top that have the header's number of cells and whose first cell counts up to
+    /// `last`; what follows was written later, or half. Where a row before `last` is damaged, the table ends before it, and the file as it was is kept as
     /// path.damaged. A new table where there is no file. std::runtime_error when the file cannot be read or
     /// written, or has another header.
     static csv_file continued(const std::filesystem::path& path, std::string_view header, index last) {
@@ -65,7 +65,8 @@ public:
         for (std::size_t next; (next = text.find('\n', end)) != text.npos; end = next + 1, ++rows) {
             index at = 0;
             const auto [rest, error] = std::from_chars(text.data() + end, text.data() + next, at);
-            const bool is_damaged = error != std::errc{} || (*rest != ',' && *rest != '\n') || at <= before;
+            const bool is_damaged = error != std::errc{} || (*rest != ',' && *rest != '\n') || at <= before ||
+                                    cells_of(std::string_view(text).substr(end, next - end)) != cells_of(header);
             if (is_damaged && before < last) write_file(path.string() + ".damaged", text);
             if (is_damaged || at > last) break;
             before = at;
@@ -91,6 +92,16 @@ public:
     }
 
 private:
+    /// Commas within quotes are of a text.
+    static index cells_of(std::string_view row) {
+        index cells = 1;
+        bool quoted = false;
+        for (const char c : row) {
+            quoted ^= c == '"';
+            cells += c == ',' && !quoted;
+        }
+        return cells;
+    }
     static detail::file open(const std::filesystem::path& path, const char* how) {
         detail::file f(std::fopen(path.c_str(), how));
         if (!f) detail::fail_to_write(path);

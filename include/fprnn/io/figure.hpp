@@ -50,12 +50,15 @@ inline bool run_script(const std::string& program, const std::filesystem::path& 
 }  // namespace detail
 
 /// Writes name.gp into the folder, which is made where it lacks, and runs gnuplot on it, which writes
-/// name.png and name.svg; without gnuplot, or when it fails, writes name.txt, 80 columns wide. Returns the
-/// text chart in that case, `columns` wide, otherwise nothing.
+/// name.png and name.svg; without gnuplot, or when it fails, writes name.txt, 80 columns wide. What is not
+/// written and there from before is removed. Returns the text chart in that case, `columns` wide, otherwise
+/// nothing.
 inline std::optional<std::string> draw(const picture& p, const std::filesystem::path& folder, const std::string& name,
                                        int columns = 80) {
     detail::need_folder(folder);
     write_file(folder / (name + ".gp"), gnuplot_script(p, name));
+    std::error_code none;
+    for (const char* extension : {".png", ".svg", ".txt"}) std::filesystem::remove(folder / (name + extension), none);
     const std::string program = find_program("gnuplot");
     const auto is_drawn = [&](const char* extension) {  // a full disk is not always an error to gnuplot
         std::error_code error;

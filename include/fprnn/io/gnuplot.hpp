@@ -148,7 +148,7 @@ private:
             s_ << "reset\n";
             if (k == 0 && !single())
                 s_ << "set label " << quoted(p_.title) << " at screen 0.5,screen " << 1 - 28.0 / height()
-                   << " center font ',18'\n";
+                   << " center font '," << title_size(p_.title, 18, 100) << "'\n";
             frame(p_.figures[k], place(k));
             if (k == 0)
                 key();
@@ -185,13 +185,18 @@ private:
         return {0.5 * column + 0.09, 0.5 * column + 0.475, top - 220 / height(), top};
     }
 
-    /// Ticks at powers of the base: every one, or every second, third … where there would be many.
+    /// Ticks at powers of the base: every one, or every second, third … where there would be many; at the ends
+    /// where fewer than two powers lie between them.
     void power_ticks(const char* name, double base, double low, double high) {
         const double first = std::ceil(std::log(low) / std::log(base) - 1e-9),
                      last = std::floor(std::log(high) / std::log(base) + 1e-9), every = std::ceil((last - first) / 11);
         s_ << "set " << name << "tics (";
         const char* comma = "";
-        for (double e = first; e <= last; e += std::max(every, 1.0), comma = ", ") {
+        if (first >= last) {
+            s_ << low;
+            if (low < high) s_ << ", " << high;
+        }
+        for (double e = first; first < last && e <= last; e += std::max(every, 1.0), comma = ", ") {
             const double tick = std::pow(base, e);
             if (base == 10)
                 s_ << comma << "'10^{" << e << "}' " << tick;
@@ -207,6 +212,14 @@ private:
         for (const double digit : {1.0, 2.0, 5.0})
             if (digit * power >= length / 5) return digit * power;
         return 10 * power;
+    }
+
+    /// Digits behind the point that a multiple of the step has, at most six.
+    static int decimals(double step) {
+        int digits = 0;
+        for (double scaled = step; digits < 6 && std::abs(scaled - std::round(scaled)) > 1e-6 * scaled; scaled *= 10)
+            ++digits;
+        return digits;
     }
 
     void scale(const char* name, const axis& a, extent e, double below, double above) {
@@ -230,16 +243,28 @@ private:
             const bool is_round = std::abs(10 * fifth - std::round(10 * fifth)) < 1e-9;
             const double step = is_round ? fifth : round_step(0.9 * length),
                          first = is_round ? e.low : std::ceil(e.low / step - 1e-9) * step + 0.0;
-            s_ << "set " << name << "tics " << first << "," << step << "," << e.high
-               << (step == std::round(step) ? " format '%.0f'\n" : " format '%.1f'\n");
+            s_ << "set " << name << "tics " << first << "," << step << "," << e.high << " format '%." << decimals(step)
+               << "f'\n";
         } else if (*name == 'x') {  // numbers of ticks that stand side by side must not touch
             s_ << "set xtics " << round_step(length) << "\n";
         }
     }
 
+    /// The size that a title has, or one that is so much smaller that it fits, as `fit` characters do.
+    static int title_size(const std::string& title, int size, int fit) {
+        const auto characters = std::count_if(title.begin(), title.end(), [](char c) { return (c & 0xc0) != 0x80; });
+        return characters <= fit ? size : std::max(8, static_cast<int>(size * fit / characters));
+    }
+    /// Whether a text around x would be cut off at the right.
+    static bool is_near_the_end(double x, const axis& a, extent e) {
+        const auto place = [&](double v) { return a.log != 0 ? std::log(v) : v; };
+        return place(x) > place(e.low) + 0.9 * (place(e.high) - place(e.low)) && e.low < e.high;
+    }
+
     void frame(const figure& f, const box& b) {
         const extents e = extents_of(f);
-        s_ << "set title " << quoted(f.title) << " font '," << (single() ? 20 : 15) << "' offset 0,"
+        s_ << "set title " << quoted(f.title) << " font ',"
+           << (single() ? title_size(f.title, 20, 62) : title_size(f.title, 15, 52)) << "' offset 0,"
            << (single() ? 0.6 : 0.2) << "\n"
            << "set xlabel " << quoted(f.x.label) << " offset 0,0.4\n"
            << "set ylabel " << quoted(f.y.label + (f.dashed.empty() ? "" : " (dashed: " + f.dashed + ")"))
@@ -254,8 +279,9 @@ private:
         if (f.upright) {
             s_ << "set arrow from " << f.upright->at << ",graph 0 to " << f.upright->at
                << ",graph 1 nohead dashtype 2 linewidth 1.5 linecolor rgb '#8a8a8a' back\n"
-               << "set label " << quoted(f.upright->label) << " at " << f.upright->at
-               << ",graph 1 center offset 0,0.7 font ',13' textcolor rgb '#6a6a6a'\n"
+               << "set label " << quoted(f.upright->label) << " at " << f.upright->at << ",graph 1 "
+               << (is_near_the_end(f.upright->at, f.x, e.x) ? "right" : "center")
+               << " offset 0,0.7 font ',13' textcolor rgb '#6a6a6a'\n"
                << "set object rectangle from " << f.upright->at << ",graph 0 to graph 1,graph 1 behind "
                << "fillcolor rgb '#f4f6fa' fillstyle solid noborder\n";
         }
