@@ -210,7 +210,7 @@ refused "--out: expected a folder without files of another job, got '$folder/thr
 [[ $(cksums) == "$before" ]] || fail "refused, and files have changed"
 
 # Limits of the system: fewer threads are enough, and what does not fit is said with its sizes.
-PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 1 --out "$folder/without attempts" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 1 --out "$folder/alone" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
 if (ulimit -s $((1 << 38))) 2>/dev/null; then
     # Stacks larger than the address space: no thread can be started.
     (ulimit -s $((1 << 38)) && PATH=/none "$program" "${small[@]}" "${few[@]}" --threads 3 --out "$folder/threadless") \
@@ -608,10 +608,10 @@ grep -q "expected a folder without checkpoints, or --resume, got '$out/attempt_1
 said=$("$program" "${again[@]}" 2>&1)
 [[ $? == 2 && $said == "experiment: --restarts: expected at least 1, as the run that left $out/attempt_1/checkpoint-00000040.safetensors had, or another --out, got 0" ]] ||
     fail "a training in the folder of attempts: $said"
-"$program" "${again[@]}" --out "$folder/without attempts" >"$folder/log" || fail "a training alone"
+"$program" "${again[@]}" --out "$folder/no_attempts" >"$folder/log" || fail "a training alone"
 for more in "" --resume; do
-    said=$("$program" "${again[@]}" --out "$folder/without attempts" --restarts 1 $more 2>&1)
-    [[ $? == 2 && $said == "experiment: --restarts: expected 0, as the run that left $folder/without attempts/checkpoint-00000040.safetensors had, or another --out, got 1" ]] ||
+    said=$("$program" "${again[@]}" --out "$folder/no_attempts" --restarts 1 $more 2>&1)
+    [[ $? == 2 && $said == "experiment: --restarts: expected 0, as the run that left $folder/no_attempts/checkpoint-00000040.safetensors had, or another --out, got 1" ]] ||
         fail "attempts in the folder of a training: $said"
 done
 "$program" "${small[@]}" --steps 100000000 --time-limit 0.2 --test-lengths 8 --restarts 3 --out "$folder/ended" >/dev/null || fail "--restarts --time-limit"

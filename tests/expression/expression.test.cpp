@@ -128,6 +128,30 @@ TEST_CASE("expression: linear(cat(a, b)) is the product with a and b side by sid
         }
 }
 
+TEST_CASE("expression: a cat within a cat stands for its operands") {
+    const auto s = fprnn::cat(in, shift(prev));
+    const auto flat = fprnn::cat(in, shift(prev), prev);
+    static_assert(std::is_same_v<decltype(fprnn::cat(s, prev)), std::remove_const_t<decltype(flat)>>);
+    static_assert(std::is_same_v<decltype(fprnn::cat(in, fprnn::cat(fprnn::cat(shift(prev)), prev))),
+                                 std::remove_const_t<decltype(flat)>>);
+}
+
+template <int I>
+consteval auto letter() {
+    return fprnn::fixed_string({'a', static_cast<char>('0' + I), '\0'});
+}
+TEST_CASE("expression: an elementwise sum may have more operands than a mask has bits") {
+    const auto sum_of = []<int... I>(std::integer_sequence<int, I...>) {
+        return (fprnn::linear<"W">(in) + ... + fprnn::parameter<letter<I>()>());
+    };
+    const fprnn::layer l(sum_of(std::make_integer_sequence<int, 33>()));
+    const auto theta = fprnn::init<double>(l, {.d_in = 2, .d_inner = 3}, fprnn::seed{1});
+    const auto x = fprnn::testing::normal({1, 1, 2}, 1);
+    const auto y = l(theta, x).value;
+    for (index i = 0; i < 3; ++i)
+        CHECK(y[i] == doctest::Approx(33 + theta["W"](i, 0) * x[0] + theta["W"](i, 1) * x[1]).epsilon(1e-14));
+}
+
 /// y_t = tanh(W [x_t, y_{t−1}] + bias): the hoisted and the iterated half together are the unsplit product.
 TEST_CASE("expression: linear(cat(in, shift(prev))) splits into halves that sum to the unsplit product") {
     for (const index C : {index{1}, index{2}, fprnn::whole_sequence}) {

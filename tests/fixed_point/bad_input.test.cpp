@@ -97,6 +97,12 @@ TEST_CASE("layer: parameters of another layer, and options changed to nonsense, 
         CHECK(std::string(e.what()).find("layer: parameter '") == 0);
         CHECK(std::string(e.what()).find("must be [") != std::string::npos);
     }
+    using namespace fprnn::symbols;
+    const fprnn::layer one(fprnn::linear<"W">(in));
+    const fprnn::layer two(fprnn::linear<"V">(fprnn::linear<"W">(in)));
+    const fprnn::dims size{.d_in = 3, .d_inner = 3};
+    CHECK_THROWS_WITH_AS(one(fprnn::init<double>(two, size), x),
+                         "layer: the parameters must be this layer's own, 9 numbers, got 18", argument_error);
     l.schedule.length = 0;
     CHECK_THROWS_WITH_AS(l(theta, x), "chunked: length must be at least 1, got 0", argument_error);
     l.schedule = {};
@@ -152,6 +158,13 @@ TEST_CASE("init: a mixer's maps must have the widths that it needs") {
     fprnn::layer l(fprnn::fixed_point(scan(sigmoid(fprnn::linear<"l">(in)), (I - Q) * prev)), chunked{});
     CHECK_THROWS_WITH_AS(fprnn::init<double>(l, {.d_in = 3, .d_inner = 5}), "mixer: map 0 must have width 10, got 5",
                          argument_error);
+}
+
+TEST_CASE("layer: its widths are those of sizes that are some") {
+    const fprnn::layer l(fprnn::models::transformer());
+    CHECK_THROWS_WITH_AS(l.carry_width({.d_in = 8, .d_inner = 8, .heads = 0}), doctest::Contains("heads"),
+                         argument_error);
+    CHECK_THROWS_WITH_AS(l.output_width({.d_in = 0, .d_inner = 8}), doctest::Contains("d_in"), argument_error);
 }
 
 TEST_CASE("init: widths below one are refused by name") {

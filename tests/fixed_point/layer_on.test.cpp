@@ -65,6 +65,18 @@ TEST_CASE("layer: it goes on in place, from the carry of the result that it over
         square.run<double>(size, of_square.data(), std::as_const(y.value).view(), {}, backend, nullptr, y),
         "layer: x is the result's value: expected other memory, or another result", argument_error);
     CHECK(same_bits(y.value, square(of_square, x).value));
+
+    // The same of the other array of each: one token of a width that both have.
+    const fprnn::layer step(fixed_point(tanh(linear<"W">(cat(in, shift(prev))))));
+    const fprnn::dims three{.d_in = 3, .d_inner = 3};
+    const auto of_step = fprnn::init<double>(step, three);
+    auto one = step(of_step, normal({1, 1, 3}, 3));
+    const fprnn::view<const double> value(one.value.data(), {1, 3}), carry(one.carry.data(), {1, 1, 3});
+    CHECK_THROWS_WITH_AS(step.run<double>(three, of_step.data(), normal({1, 1, 3}, 4), value, backend, nullptr, one),
+                         "layer: carry is the result's value: expected other memory, or another result",
+                         argument_error);
+    CHECK_THROWS_WITH_AS(step.run<double>(three, of_step.data(), carry, {}, backend, nullptr, one),
+                         "layer: x is the result's carry: expected other memory, or another result", argument_error);
 }
 
 TEST_CASE("layer: a carry without numbers must be one that was left out, or have the right shape") {

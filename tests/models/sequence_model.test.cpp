@@ -453,6 +453,34 @@ TEST_CASE("sequence_model: with a tied embedding the logits are products with th
         fprnn::argument_error);
 }
 
+TEST_CASE("sequence_model: parameters of another model, and sizes changed to nonsense, are refused") {
+    const auto of = [](fprnn::index words, int layers, bool tied) {
+        return sequence_model(
+            fprnn::models::mamba(),
+            model_dims{
+                .vocabulary = words, .classes = words, .d_model = 4, .d_inner = 5, .layers = layers, .tied = tied});
+    };
+    const auto refused = [](const auto& model, const auto& theta, const std::string& what) {
+        const auto tokens = numbers(2, 3, 3, 1);
+        fprnn::tape<double> tape(theta);
+        CHECK_THROWS_WITH_AS(model.evaluate(theta, tokens.view()), what.c_str(), fprnn::argument_error);
+        CHECK_THROWS_WITH_AS(model(tape, tokens.view()), what.c_str(), fprnn::argument_error);
+    };
+    for (const bool tied : {false, true}) {
+        CAPTURE(tied);
+        refused(of(50, 1, tied), of(3, 1, tied).init<double>(fprnn::seed{0}),
+                "sequence_model: 'embedding' must be [50,4], got [3,4]");
+        refused(of(3, 1, tied), of(3, 2, tied).init<double>(fprnn::seed{0}),
+                "sequence_model: parameters must be of 1 blocks, got 'blocks.1.norm.weight'");
+    }
+    auto model = of(3, 1, false);
+    const auto theta = model.init<double>(fprnn::seed{0});
+    for (const int layers : {0, -1}) {
+        model.size.layers = layers;
+        refused(model, theta, "model_dims: layers must be at least 1, got " + std::to_string(layers));
+    }
+}
+
 TEST_CASE("sequence_model: in a ragged batch, a sequence has the logits and the gradient that it has alone") {
     const sequence_model model(
         fprnn::models::fp_mamba<2>(),

@@ -29,6 +29,10 @@ TEST_CASE("gradcheck: parameters are checked by name") {
     CHECK(r.entries == 6);
     gradient["b"][1] = 1.1;
     CHECK(gradcheck(f, theta, gradient).name == "b");
+    auto more = gradient;
+    more.add({"c", {2}, {fprnn::initialiser::rule::constant, 0, 0}});
+    CHECK_THROWS_WITH_AS(gradcheck(f, theta, more), "gradcheck: gradient must be of the 6 parameters, got 8 numbers",
+                         argument_error);
     parameter_tree<double> other;
     CHECK_THROWS_WITH_AS(gradcheck(f, theta, other), "parameter_tree: no parameter 'W'; there are: ", argument_error);
 }

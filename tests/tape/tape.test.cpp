@@ -107,6 +107,21 @@ TEST_CASE("tape: a loss that is not one number is refused, and the records are k
     CHECK(t.gradient(l)["w"][1] == 4);
 }
 
+TEST_CASE("tape: a variable that it has not got is refused, and it holds on to no temporary") {
+    const auto theta = example();
+    tape t(theta, {});
+    CHECK_THROWS_WITH_AS(t.gradient(variable{}), "tape: a variable must be one of the 0 since clear(), got number 0",
+                         argument_error);
+    const variable x = t.leaf(tensor<double>({1}, {1}));
+    CHECK_NOTHROW(t.value(x));
+    CHECK_THROWS_AS(t.value({7}), argument_error);
+    CHECK_THROWS_AS(t.bar({1}), argument_error);
+    t.clear();
+    CHECK_THROWS_AS(t.value(x), argument_error);
+    static_assert(std::is_constructible_v<fprnn::tape<double>, const fprnn::parameter_tree<double>&>);
+    static_assert(!std::is_constructible_v<fprnn::tape<double>, fprnn::parameter_tree<double>>);
+}
+
 TEST_CASE("tape: a step after clear() is that of a new tape, in the memory of the step before") {
     auto theta = example();
     tape kept(theta, {});

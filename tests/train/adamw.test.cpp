@@ -141,6 +141,7 @@ TEST_CASE("adamw: parameters that never had a gradient stay finite") {
     optimizer.step(theta, theta.zeros_like(), 1.0);
     for (index i = 0; i < theta.size(); ++i) CHECK(theta.data()[i] == before.data()[i]);
     CHECK_THROWS_AS(adamw<float>(theta, {.epsilon = 1e-60}), argument_error);
+    CHECK_THROWS_AS(adamw<float>(theta, {.epsilon = 1e39}), argument_error);
     CHECK_NOTHROW(adamw<double>(two_parameters<double>(), {.epsilon = 1e-60}));
 }
 

@@ -190,6 +190,41 @@ TEST_CASE("ranks: whose parameters come apart are refused by all in the same ste
     });
 }
 
+TEST_CASE("ranks: who computes something else of the first sequences is refused by all") {
+    using fprnn::models::fp_mamba;
+    const auto refused = [](auto&& train_as) {
+        on_ranks(2, [&](fprnn::ranks& together) {
+            CHECK_THROWS_WITH_AS(train_as(together, together.rank() == 1),
+                                 doctest::Contains("train: rank 1 has another loss or gradient of the first sequences"),
+                                 fprnn::argument_error);
+        });
+    };
+    SUBCASE("another mixer of equal parameters") {
+        refused([](fprnn::ranks& together, bool other) {
+            return other ? train_on(model_of(fp_mamba(fprnn::dplr<2>)), options(), data, &together)
+                         : train_on(model_of(fp_mamba(fprnn::householder<2>)), options(), data, &together);
+        });
+    }
+    SUBCASE("another adjoint, whose loss is the same") {
+        refused([](fprnn::ranks& together, bool other) {
+            auto model = model_of(fp_mamba<1>());
+            if (other) model.block().adjoint = fprnn::one_step{};
+            return train_on(model, options(), data, &together);
+        });
+    }
+    SUBCASE("other data from the second sequence on") {
+        refused([](fprnn::ranks& together, bool other) {
+            const auto sample = [other](fprnn::view<std::int32_t> tokens, fprnn::view<std::int32_t> targets,
+                                        std::uint64_t first) {
+                data(tokens, targets, first);
+                for (index b = 0; other && b < tokens.shape()[0]; ++b)
+                    if (first + static_cast<std::uint64_t>(b) == 1) targets(b, 0) = (targets(b, 0) + 1) % 3;
+            };
+            return train_on(model_of(fp_mamba<1>()), options(), sample, &together);
+        });
+    }
+}
+
 TEST_CASE("ranks: more of them than micro-batches are refused") {
     const auto model = model_of(fprnn::models::lstm());
     CHECK_THROWS_WITH_AS(on_ranks(6, [&](fprnn::ranks& together) { train_on(model, options(), data, &together); }),

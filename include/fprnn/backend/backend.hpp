@@ -171,9 +171,9 @@ struct sequences_as {};
 ///                                        and a thread owns the same channels in all of them
 ///     row_sums<T> s(backend, n, width, to)   what bodies of n rows add to the receiver s.into [width], s.finish() adds to `to`; a null
 ///                                        `to` receives nothing
-///     pass(tokens, sizes, calls)         calls() for tokens one by one, mostly those of the last time with this type and `sizes`, but for
-///                                        addresses and numbers; they may be called again from the start, the same ones until they look,
-///                                        of which those that have happened do not happen again
+///     pass(tokens, sizes, calls)         runs calls(), a loop over tokens one by one. A backend may record what they launch under their type
+///                                        and `sizes`, and replay it with other addresses and numbers. After a recording that failed calls()
+///                                        runs again from its start; launches that have been executed are then skipped
 ///     by_rows(n, calls)                  calls(), in which row after row may go through all of what is called, instead of call after call for
 ///                                        all rows: what happens in row i of rows(n, ·) touches no other row, and what is called by
 ///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between, sums over

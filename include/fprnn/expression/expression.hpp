@@ -63,10 +63,11 @@ constexpr E refuse_number(E) {
 /// 1 and I aside.
 template <int Numerator, int Denominator = 1>
 constexpr auto constant() {
+    static_assert(Denominator != 0, "constant<Numerator, Denominator>() is a quotient: its denominator must not be 0");
     return constant_symbol<Numerator, Denominator>{};
 }
 /// A trained vector, the same for all tokens: [d_inner] that starts at 1 unless Width and Init say another.
-/// AdamW's weight decay leaves it alone, as all vectors.
+/// AdamW's weight decay leaves it alone, as all vectors but the scales of weight-normalised maps.
 template <fixed_string Name, class Width = d_inner, class Init = start::constant<1>>
 constexpr auto parameter() {
     return parameter_node<Name, Width, Init>{};
@@ -84,10 +85,10 @@ constexpr auto shift(E) {
     return shift_node<E>{};
 }
 /// The channels of all operands, one behind the other. Stands in maps and mixers alone: linear<"W">(cat(in,
-/// shift(prev))).
+/// shift(prev))). A cat within it stands for its operands.
 template <expression... E>
 constexpr auto cat(E...) {
-    return cat_node<E...>{};
+    return typename cat_of_parts<type_list<>, E...>::type{};
 }
 /// W e without a bias; W starts uniform on ±1/√(its columns).
 template <fixed_string Name, class Width = d_inner, class WeightInit = start::fan_in<1>, expression E>

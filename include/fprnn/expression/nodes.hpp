@@ -179,6 +179,17 @@ template <class... E>
 struct parts_of<cat_node<E...>> {
     using type = type_list<E...>;
 };
+/// The parts of several operands side by side.
+template <class Taken, class... E>
+struct cat_of_parts;
+template <class... Taken>
+struct cat_of_parts<type_list<Taken...>> {
+    using type = cat_node<Taken...>;
+};
+template <class... Taken, class E, class... More>
+struct cat_of_parts<type_list<Taken...>, E, More...> : cat_of_parts<type_list<Taken..., E>, More...> {};
+template <class... Taken, class... E, class... More>
+struct cat_of_parts<type_list<Taken...>, cat_node<E...>, More...> : cat_of_parts<type_list<Taken..., E...>, More...> {};
 
 /// W e, or W e + bias: "Name" [width, e's width] and "Name.bias" [width].
 template <auto Name, class E, class Width, class BiasInit, class WeightInit>

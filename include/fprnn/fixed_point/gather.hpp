@@ -17,9 +17,9 @@ struct tile_rows {
     /// Row t·tile + s.
     FPRNN_BOTH T* operator[](index row) const { return batch + (row % tile * tokens + row / tile) * channels; }
 };
-/// What rows of a tile hold that belong to no sequence, or lie behind the end of one: zero, as cotangents, or
-/// a token that there is, as inputs. What is finite for the tokens is finite there, too, and sends nothing
-/// where its cotangent is zero; for x = 0, which a tile without any token holds, it need not be.
+/// What rows of a tile hold that belong to no sequence, or lie behind the end of one: zero, of cotangents; of
+/// inputs a copy of a real token, so that these rows stay finite wherever the tokens do, and their zero
+/// cotangents send nothing. A tile without any token holds zeros, at which values may not be finite.
 enum class without_token { zero, repeats };
 
 }  // namespace fprnn::engine

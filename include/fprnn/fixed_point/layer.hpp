@@ -64,9 +64,16 @@ public:
         size.validate();
         return graph::declare(nodes, size);
     }
-    static index output_width(const dims& size) { return nodes[nodes.root()].width.of(size); }
-    /// Numbers that a sequence's carry holds: scan states, last tokens.
-    static index carry_width(const dims& size) { return graph::carry_width(nodes, size); }
+    /// Errors: a width below 1.
+    static index output_width(const dims& size) {
+        size.validate();
+        return nodes[nodes.root()].width.of(size);
+    }
+    /// Numbers that a sequence's carry holds: scan states, last tokens. Errors: a width below 1.
+    static index carry_width(const dims& size) {
+        size.validate();
+        return graph::carry_width(nodes, size);
+    }
 
     /// The widths are read off the parameters' own tree when it was made by init(layer, …). A carry that is
     /// tensor<T>{} is that of the beginning; so is a tensor that has been moved from.
@@ -166,7 +173,7 @@ public:
     }
 
     /// The same, overwriting `result` in the memory that it has. `carry` may be the result's own: it goes on in
-    /// place. Errors: x is the result's value, carry a part of its carry.
+    /// place. Errors: x or carry are in the result's memory otherwise.
     template <class T, backend_for<T> Backend, class X = T>
     void run(const dims& size, const T* parameters, same<view<const X>> x, same<view<const T>> carry, Backend& backend,
              same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result,
@@ -223,7 +230,13 @@ public:
     /// The parameters, when they are this layer's own. Errors: names or shapes of another.
     template <class T>
     static const T* parameters_of(const layer_parameters<T>& theta) {
-        return theta.data() + parameter_offset(theta, theta.widths, "");
+        index own = parameter_offset(theta, theta.widths, "");  // 0, or more where they are a part of the tree
+        for (const parameter_spec& p : declare(theta.widths)) own += p.extents.count();
+        require(own == theta.size(), "layer", [&] {
+            return "the parameters must be this layer's own, " + std::to_string(own) + " numbers, got " +
+                   std::to_string(theta.size());
+        });
+        return theta.data();
     }
 
 private:

@@ -137,6 +137,12 @@ void layer_on<T, Backend, X>::run(const dims& size, const T* parameters, view<co
             [] { return std::string("carry is a part of the result's carry: expected all of it, or other memory"); });
     require(!overlap<X>(x, result.value), "layer",
             [] { return std::string("x is the result's value: expected other memory, or another result"); });
+    if constexpr (std::is_same_v<X, T>) {
+        require(!overlap<X>(x, result.carry), "layer",
+                [] { return std::string("x is the result's carry: expected other memory, or another result"); });
+        require(!overlap<T>(carry, result.value), "layer",
+                [] { return std::string("carry is the result's value: expected other memory, or another result"); });
+    }
     if constexpr (has_tiles<Backend>) require_room(g, size, carry, B, tokens, n);
     result.begin(B, g.stages.size());
     backend.assign(result.value, {B, tokens, g[g.root()].width.of(size)});

@@ -161,10 +161,14 @@ consteval unsigned arguments_of_innermost_loop(type_list<A...>) {
 
 }  // namespace detail
 
-/// Whether an elementwise node is p + g ⊙ x of the arguments x that the innermost loop changes.
+/// Whether an elementwise node is p + g ⊙ x of the arguments x that the innermost loop changes; not, where it has more
+/// arguments than a mask has bits.
 template <class E>
-inline constexpr bool is_affine_chain =
-    length<chain_arguments<E>> <= 32 &&
-    detail::degree<chain_functor<E>, detail::arguments_of_innermost_loop(chain_arguments<E>{})> <= 1;
+inline constexpr bool is_affine_chain = [] {
+    if constexpr (length<chain_arguments<E>> <= 32)
+        return detail::degree<chain_functor<E>, detail::arguments_of_innermost_loop(chain_arguments<E>{})> <= 1;
+    else
+        return false;
+}();
 
 }  // namespace fprnn

@@ -92,6 +92,18 @@ private:
     static typename layer_on::solution run(const parameters_on<T, Backend>& there, const layer_on& l, const dims& d,
                                            const std::string& name, view<const X> x, view<const T> from, lengths n,
                                            Backend& backend);
+    /// Errors: sizes that are none, parameters of a model with another embedding or more blocks.
+    void require_own(const parameter_tree<T>& theta) const {
+        size.validate();
+        if (size.inputs == 0)
+            detail::require_shape("sequence_model", "'embedding'", theta["embedding"].shape(),
+                                  {size.vocabulary, size.d_model});
+        const std::string further = prefix_of_block(blocks());
+        for (const auto& p : theta.entries())
+            require(!p.name.starts_with(further), "sequence_model", [&] {
+                return "parameters must be of " + std::to_string(blocks()) + " blocks, got '" + p.name + "'";
+            });
+    }
     std::size_t blocks() const { return size.blocks_of(stack.size()); }
     const layer_on& block(std::size_t i) const { return stack[i % stack.size()]; }
     /// Errors: a carry of another model, or of other sequences.
@@ -112,6 +124,7 @@ private:
 template <class T, class Backend, class X>
 variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, view<const std::int32_t> tokens, lengths n,
                                             solutions* how, model_carry<T, carry_array>* carry) const {
+    require_own(t.parameters());
     require_tokens(true);
     detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
     if (carry) require_carry(*carry, tokens.shape()[0], t.backend());
@@ -122,6 +135,7 @@ variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, view<const s
 template <class T, class Backend, class X>
 variable model_on<T, Backend, X>::record_on(tape<T, Backend, X>& t, const layer_on& reader, view<const X> x, lengths n,
                                             solutions* how, model_carry<T, carry_array>* carry) const {
+    require_own(t.parameters());
     require_tokens(false);
     detail::require_rank("sequence_model", "x", x.shape(), 3, "[B,T,inputs]");
     n.require_of(x.shape()[0], x.shape()[1], "sequence_model");
@@ -221,6 +235,7 @@ array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Ba
                                                        model_carry<T, carry_array>& carry, solutions* how,
                                                        Backend& backend) const {
     there.require_here("sequence_model", backend);
+    require_own(there.tree());
     require_tokens(true);
     detail::require_rank("embedding", "tokens", tokens.shape(), 2, "[B,T]");
     require_carry(carry, tokens.shape()[0], backend);
@@ -233,6 +248,7 @@ array_of<X, Backend> model_on<T, Backend, X>::evaluate(const parameters_on<T, Ba
                                                        view<const X> x, lengths n, model_carry<T, carry_array>& carry,
                                                        solutions* how, Backend& backend) const {
     there.require_here("sequence_model", backend);
+    require_own(there.tree());
     require_tokens(false);
     detail::require_rank("sequence_model", "x", x.shape(), 3, "[B,T,inputs]");
     require_carry(carry, x.shape()[0], backend);

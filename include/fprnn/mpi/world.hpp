@@ -42,6 +42,8 @@ public:
             check(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), "MPI_Init_thread");
             finalises_ = true;
         }
+        if (all == MPI_COMM_NULL)
+            throw std::runtime_error("fprnn::mpi::world: expected a communicator, got MPI_COMM_NULL");
         check(MPI_Comm_dup(all, &messages_), "MPI_Comm_dup");
         check(MPI_Comm_dup(all, &failures_), "MPI_Comm_dup");
         MPI_Comm_set_errhandler(messages_, MPI_ERRORS_RETURN);
@@ -91,9 +93,9 @@ public:
         return all;
     }
 
-    /// Ends the program because of what this rank has met, on one rank with one text, or none of an empty
-    /// one: where all have failed within a second, rank 0 says so, and the result is main's; otherwise this
-    /// rank does, and ends all.
+    /// Ends the program after an error of this rank. Where all ranks fail before the time is over, a second and a
+    /// tenth more for each rank below this one (at most 50), rank 0 alone prints `what` and the result is main's;
+    /// otherwise this rank prints it and MPI_Abort ends all. Nothing is printed of an empty text.
     int fail(const std::string& what) noexcept {
         MPI_Request all_failed = MPI_REQUEST_NULL;
         MPI_Ibarrier(failures_, &all_failed);

@@ -110,10 +110,10 @@ inline void require_same(const char* operation, const char* name, const shape& a
     require(a == b, operation,
             [&] { return std::string(name) + " is " + a.to_string() + " but " + other + " is " + b.to_string(); });
 }
-/// As require_shape, for an argument that may be left out.
+/// As require_shape, for an argument that may be left out, which is then a tensor<T>{}.
 template <class T>
 void require_optional(const char* operation, const char* name, const view<T>& got, const shape& expected) {
-    if (got.data() || !got.empty()) require_shape(operation, name, got.shape(), expected);
+    if (got.data() || !got.empty() || got.shape().rank() > 1) require_shape(operation, name, got.shape(), expected);
 }
 
 /// Rows of the last extent.

@@ -15,6 +15,10 @@ gradcheck_result gradcheck(F&& f, parameter_tree<double> theta, const parameter_
                            gradcheck_options options = {}) {
     std::vector<gradcheck_input> inputs;
     for (const auto& e : theta.entries()) inputs.push_back({e.name, theta[e.name], gradient[e.name]});
+    require(gradient.size() == theta.size(), "gradcheck", [&] {
+        return "gradient must be of the " + std::to_string(theta.size()) + " parameters, got " +
+               std::to_string(gradient.size()) + " numbers";
+    });
     return gradcheck([&] { return f(std::as_const(theta)); }, inputs, options);
 }
 

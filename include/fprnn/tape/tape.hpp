@@ -56,6 +56,8 @@ public:
         there.require_here("tape", backend_);
         gradient_.clear(backend_);
     }
+    tape(const parameter_tree<T>&&, Backend = Backend{}) = delete;  // which would not outlive it
+    tape(const parameter_tree<T>&&, const parameters_on<T, Backend>&, Backend) = delete;
     tape(const tape&) = delete;
     tape& operator=(const tape&) = delete;
 
@@ -107,10 +109,11 @@ public:
         return next().kept.template as<K>();
     }
 
-    const array& value(variable v) const { return places_[v.id].value; }
-    /// The cotangent of v, zero until something is added.
+    /// Errors: v is none of this tape's since clear().
+    const array& value(variable v) const { return at(*this, v).value; }
+    /// The cotangent of v, zero until something is added. Errors: as of value.
     array& bar(variable v) {
-        place& p = places_[v.id];
+        place& p = at(*this, v);
         if (!p.has_bar) backend_.assign(p.bar, p.value.shape());
         p.has_bar = true;
         return p.bar;
@@ -160,6 +163,14 @@ private:
         void (*forget)(reusable& callback) = nullptr;
     };
 
+    template <class Tape>  // const or not
+    static auto& at(Tape& t, variable v) {
+        require(v.id < t.used_, "tape", [&] {
+            return "a variable must be one of the " + std::to_string(t.used_) + " since clear(), got number " +
+                   std::to_string(v.id);
+        });
+        return t.places_[v.id];
+    }
     place& next() {
         if (used_ == places_.size()) places_.emplace_back();
         return places_[used_];

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 
 namespace fprnn {
@@ -104,8 +105,10 @@ adamw<T>::adamw(const parameter_tree<T>& theta, const adamw_options& options)
     require_option("beta1", options.beta1, options.beta1 >= 0 && options.beta1 < 1, "in [0,1)");
     require_option("beta2", options.beta2, options.beta2 >= 0 && options.beta2 < 1, "in [0,1)");
     // In T, because an epsilon that rounds to 0 would make 0/0 of a parameter that has no gradient.
-    require_option("epsilon", options.epsilon, static_cast<T>(options.epsilon) > 0 && math::is_finite(options.epsilon),
-                   "positive in the parameters' type");
+    require_option(
+        "epsilon", options.epsilon,
+        options.epsilon <= static_cast<double>(std::numeric_limits<T>::max()) && static_cast<T>(options.epsilon) > 0,
+        "positive and finite in the parameters' type");
     require_option("weight_decay", options.weight_decay,
                    options.weight_decay >= 0 && math::is_finite(options.weight_decay), "at least 0");
 }

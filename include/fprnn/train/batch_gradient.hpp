@@ -10,11 +10,14 @@
 #include <fprnn/train/windows.hpp>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,6 +84,9 @@ private:
     void back(variable loss);
     void add_convergence();
     void scale(index by, index over);
+    /// What models, methods and data are shows in what they compute. Errors: with equal parameters a rank has another
+    /// loss or gradient of the first sequences.
+    void require_equal_gradients();
     /// All ranks learn what each has computed.
     void share(const step_plan& plan, ongoing_sequences<T>& ongoing);
 
@@ -131,6 +137,32 @@ batch_gradient<T, Backend, X, Batch>::batch_gradient(const parameter_tree<T>& th
             "state_passing needs the CPU and a model that is callable as model(tape, inputs, carry, &how)");
     });
     if (options.state_passing) windows_.try_first(calls_.read);
+    if (size() > 1) require_equal_gradients();
+}
+
+template <class T, class Backend, class X, class Batch>
+void batch_gradient<T, Backend, X, Batch>::require_equal_gradients() {
+    const index sequences = std::min<index>(options_.batch, 4);
+    ongoing_sequences<T> none;
+    part({.length = options_.length, .batch = sequences, .first = 0}, none, {0, sequences}, of_part_);
+    const auto squares = [](const parameter_tree<T>& tree) {
+        double sum = 0;
+        for (const T x : tree) sum += static_cast<double>(x) * static_cast<double>(x);
+        return sum;
+    };
+    const std::array mine{squares(theta_), static_cast<double>(of_part_.loss), squares(records_.parameter_bars())};
+    const auto all = together_->gather(std::as_bytes(std::span(mine)));
+    const auto numbers = [](const std::vector<std::byte>& bytes) {
+        std::array<std::uint64_t, 3> bits{};
+        std::memcpy(bits.data(), bytes.data(), std::min(bytes.size(), sizeof bits));
+        return bits;
+    };
+    for (std::size_t r = 1; r < all.size(); ++r)  // other parameters are told by the step that they are used in
+        require(numbers(all[r])[0] != numbers(all[0])[0] || numbers(all[r]) == numbers(all[0]), "train", [&] {
+            return "rank " + std::to_string(r) +
+                   " has another loss or gradient of the first sequences than rank 0: models, schedules, adjoints and "
+                   "data must be equal";
+        });
 }
 
 // What is not inline is in fprnn::compiled.
