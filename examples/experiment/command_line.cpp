@@ -86,7 +86,7 @@ void require_values(const CLI::App& app, const std::vector<std::string>& argumen
                 if (empty->get_expected_min() > 0)
                     throw fp::argument_error(name.substr(0, name.size() - 1) + ": expected a value, " +
                                              empty->get_type_name() + ", got ''");
-        if (const auto equals = name.find('='); name.starts_with("--") && equals != name.npos)  // --resume=yes
+        if (const auto equals = name.find('='); name.starts_with("--") && equals != name.npos)
             if (const CLI::Option* flag = option_of(name.substr(0, equals)); flag && flag->get_expected_min() == 0)
                 if (const std::string value = name.substr(equals + 1); value != "true" && value != "false")
                     refuse(name.substr(0, equals), "true or false, or nothing, behind it", value);

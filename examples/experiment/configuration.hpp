@@ -43,8 +43,9 @@ bool is_constant(std::string_view key);
 nlohmann::ordered_json given_json(const options& o);
 
 /// What --config FILE stands for: "--steps=3000" for {"steps": 3000}. Keys that are no options but the
-/// program's own are left out. `takes_value` says of an option whether it has a value, and nothing of what is none.
-/// Errors: fprnn::argument_error for a file that is none, keys that are no options, and values that cannot be typed.
+/// program's own are left out. `takes_value` says of an option whether it has a value, and nothing of what is
+/// none. Errors: fprnn::argument_error for a file that is none, keys that are no options, and values that
+/// cannot be typed.
 std::vector<std::string> arguments_of_file(
     const std::string& path, const std::function<std::optional<bool>(const std::string& option)>& takes_value);
 

@@ -107,7 +107,8 @@ void require_same_options(const options& o) {
     }
 }
 
-/// A single training and attempts do not share a folder: each leaves its files where the other puts the model's.
+/// A single training and attempts do not share a folder: each leaves its files where the other puts the
+/// model's.
 void require_same_restarts(const options& o) {
     std::vector<fs::path> elsewhere;
     if (o.restarts > 0) elsewhere.push_back(o.out);

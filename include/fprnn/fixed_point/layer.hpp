@@ -230,7 +230,7 @@ public:
     /// The parameters, when they are this layer's own. Errors: names or shapes of another.
     template <class T>
     static const T* parameters_of(const layer_parameters<T>& theta) {
-        index own = parameter_offset(theta, theta.widths, "");  // 0, or more where they are a part of the tree
+        index own = parameter_offset(theta, theta.widths, "");
         for (const parameter_spec& p : declare(theta.widths)) own += p.extents.count();
         require(own == theta.size(), "layer", [&] {
             return "the parameters must be this layer's own, " + std::to_string(own) + " numbers, got " +

@@ -161,8 +161,8 @@ consteval unsigned arguments_of_innermost_loop(type_list<A...>) {
 
 }  // namespace detail
 
-/// Whether an elementwise node is p + g ⊙ x of the arguments x that the innermost loop changes; not, where it has more
-/// arguments than a mask has bits.
+/// Whether an elementwise node is p + g ⊙ x of the arguments x that the innermost loop changes; not, where it
+/// has more arguments than a mask has bits.
 template <class E>
 inline constexpr bool is_affine_chain = [] {
     if constexpr (length<chain_arguments<E>> <= 32)

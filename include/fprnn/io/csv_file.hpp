@@ -48,9 +48,9 @@ public:
 
     /// The table of a run that is taken up again, without what came after row `last`: of a file that is
     /// there, the rows from the top that have the header's number of cells and whose first cell counts up to
-    /// `last`; what follows was written later, or half. Where a row before `last` is damaged, the table ends before it, and the file as it was is kept as
-    /// path.damaged. A new table where there is no file. std::runtime_error when the file cannot be read or
-    /// written, or has another header.
+    /// `last`; what follows was written later, or half. Where a row before `last` is damaged, the table ends
+    /// before it, and the file as it was is kept as path.damaged. A new table where there is no file.
+    /// std::runtime_error when the file cannot be read or written, or has another header.
     static csv_file continued(const std::filesystem::path& path, std::string_view header, index last) {
         if (!std::filesystem::exists(path)) return {path, header};
         // A pipe would be waited for, for ever.

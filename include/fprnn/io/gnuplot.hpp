@@ -185,8 +185,8 @@ private:
         return {0.5 * column + 0.09, 0.5 * column + 0.475, top - 220 / height(), top};
     }
 
-    /// Ticks at powers of the base: every one, or every second, third … where there would be many; at the ends
-    /// where fewer than two powers lie between them.
+    /// Ticks at powers of the base: every one, or every second, third … where there would be many; at the
+    /// ends where fewer than two powers lie between them.
     void power_ticks(const char* name, double base, double low, double high) {
         const double first = std::ceil(std::log(low) / std::log(base) - 1e-9),
                      last = std::floor(std::log(high) / std::log(base) + 1e-9), every = std::ceil((last - first) / 11);

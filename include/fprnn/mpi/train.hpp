@@ -81,8 +81,9 @@ void take_state_of_rank_0(ranks& all, training_state<T>& state, const training_o
 ///         fprnn::mpi::train(all, model, state, options, data, observe);
 ///         …
 ///
-/// Errors: as of train; argument_error on all ranks where one has other options, a model of other parameters, or
-/// another loss or gradient of the first four sequences; more ranks than micro-batches. What one rank alone throws ends in world::fail.
+/// Errors: as of train; argument_error on all ranks where one has other options, a model of other parameters,
+/// or another loss or gradient of the first four sequences; more ranks than micro-batches. What one rank
+/// alone throws ends in world::fail.
 template <class T, class Model, class Sample, class Observe, host_memory_backend<T> Backend = default_backend>
 training_result train(ranks& all, const Model& model, training_state<T>& state, const training_options& options,
                       Sample&& sample, Observe&& observe, Backend backend = Backend{}) {

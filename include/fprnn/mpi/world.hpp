@@ -93,9 +93,9 @@ public:
         return all;
     }
 
-    /// Ends the program after an error of this rank. Where all ranks fail before the time is over, a second and a
-    /// tenth more for each rank below this one (at most 50), rank 0 alone prints `what` and the result is main's;
-    /// otherwise this rank prints it and MPI_Abort ends all. Nothing is printed of an empty text.
+    /// Ends the program after an error of this rank. Where all ranks fail before the time is over, a second
+    /// and a tenth more for each rank below this one (at most 50), rank 0 alone prints `what` and the result
+    /// is main's; otherwise this rank prints it and MPI_Abort ends all. Nothing is printed of an empty text.
     int fail(const std::string& what) noexcept {
         MPI_Request all_failed = MPI_REQUEST_NULL;
         MPI_Ibarrier(failures_, &all_failed);

@@ -84,8 +84,8 @@ private:
     void back(variable loss);
     void add_convergence();
     void scale(index by, index over);
-    /// What models, methods and data are shows in what they compute. Errors: with equal parameters a rank has another
-    /// loss or gradient of the first sequences.
+    /// What models, methods and data are shows in what they compute. Errors: with equal parameters a rank has
+    /// another loss or gradient of the first sequences.
     void require_equal_gradients();
     /// All ranks learn what each has computed.
     void share(const step_plan& plan, ongoing_sequences<T>& ongoing);
@@ -157,7 +157,8 @@ void batch_gradient<T, Backend, X, Batch>::require_equal_gradients() {
         std::memcpy(bits.data(), bytes.data(), std::min(bytes.size(), sizeof bits));
         return bits;
     };
-    for (std::size_t r = 1; r < all.size(); ++r)  // other parameters are told by the step that they are used in
+    // Other parameters are refused by the step that they are used in.
+    for (std::size_t r = 1; r < all.size(); ++r)
         require(numbers(all[r])[0] != numbers(all[0])[0] || numbers(all[r]) == numbers(all[0]), "train", [&] {
             return "rank " + std::to_string(r) +
                    " has another loss or gradient of the first sequences than rank 0: models, schedules, adjoints and "
