@@ -219,7 +219,7 @@ private:
             names_in(choices::gates) +
                 ": of fp-mamba, behind the fixed point, where it sees y of the token before (the authors' code), in it "
                 "(the paper), or in it and seeing that y",
-            "outside", into(o_.model.gate, choice(choices::gates)));
+            "outside; compare: inside-sees-y", into(o_.model.gate, choice(choices::gates)));
         add("--mixer", "MIXER",
             "householder, dplr (4 directions; in fp-rnn rescaled to |I - Q| <= 0.9), kronecker or block-diagonal "
             "(blocks of 8 channels); of fp-mamba2, with --convolution and a --gate inside householder or kronecker",
@@ -232,7 +232,7 @@ private:
                 ": what depends on y of the token before. With --convolution and 4 reflections all of these, of fp-rnn "
                 "none for a mixer that sees x alone",
             "mixer+bc", into(o_.model.sees_y, choice(choices::dependences)));
-        add("--reflections", "R", "1, 2, 4 or 8 Householder reflections in Q, at most --d-inner", "4",
+        add("--reflections", "R", "1, 2, 4 or 8 Householder reflections in Q, at most --d-inner", "4; compare: 1",
             into(o_.model.reflections, choice(choices::reflections)));
         add("--reflection-scale", "S", "1 (paper) or 2 (the authors' code) times sigmoid as the reflections' alpha",
             "1", into(o_.model.reflection_scale, choice(choices::scales)));
@@ -251,11 +251,11 @@ private:
             "of word-problem and text, not with --device cuda: a sequence is N windows of --length tokens, each "
             "trained in a step of its own, from the state that the one before ended with; of a word problem it also "
             "ends with a window that has a mistake. 1: sequences are trained whole",
-            "1", into(o_.windows, whole{1, most_tokens}));
+            "1; compare: 64", into(o_.windows, whole{1, most_tokens}));
         add("--windows-from", "SHARE",
             "of the training, before which sequences are one window; so are those of a curriculum that has not come to "
             "--length",
-            "0.5", into(o_.windows_from, share));
+            "0.5; compare: 0.2", into(o_.windows_from, share));
         add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more",
             "128; copy: 32; catbabi, text: 16", into(o_.training.batch, whole{1, most_tokens}));
         add("--micro-batches", "N",
@@ -268,7 +268,7 @@ private:
             "none; compare: 180 for each model", into(o_.training.time_limit, positive));
         add("--learning-rate", "RATE",
             "peak of AdamW's rate, after 200 steps of warm-up (at most a quarter of --steps) and before a cosine decay",
-            "0.003; lstm: 0.02", into(o_.training.optimiser.learning_rate, positive));
+            "0.003; lstm: 0.02; compare: 0.01", into(o_.training.optimiser.learning_rate, positive));
         add("--weight-decay", "RATE", "of AdamW, for matrices; large ones keep the state right for longer", "0.1",
             into(o_.training.optimiser.weight_decay, not_negative));
         add("--max-norm", "NORM", "longest gradient; a longer one is scaled to it, over all parameters. none: as it is",

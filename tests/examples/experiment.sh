@@ -329,6 +329,14 @@ for what in time_limit steps batch length curriculum; do
     [[ $(given $what | wc -l) == 3 && $(given $what | sort -u | wc -l) == 1 ]] ||
         fail "--compare gives its models $what $(given $what | paste -sd' ')"
 done
+# FP-Mamba has a gate in the loop, where it can have one and none was asked for.
+grep -q '"gate": "inside-sees-y"' "$folder/compare/fp_mamba/config.json" && ! grep -q '"gate"' "$folder"/compare/{mamba,lstm}/config.json ||
+    fail "--compare: not FP-Mamba alone has a gate that sees y"
+for other in "--gate outside" "--mixer dplr" "--reflection-scale 2"; do
+    "$program" "${small[@]:0:8}" --batch 8 --test-sequences 16 --compare --steps 1 --test-lengths 4 --restarts 0 $other --out "$folder/compare ${other#--}" >"$folder/log" 2>&1 ||
+        fail "--compare $other ended with status $?: $(<"$folder/log")"
+    ! grep -q '"gate"' "$folder/compare ${other#--}/fp_mamba/config.json" || fail "--compare $other has a gate in the loop"
+done
 "$program" "${small[@]}" --figure interpolation --steps 3 --test-lengths 2-9 --out "$folder/figure" >"$folder/log" ||
     fail "--figure ended with status $?: $(cat "$folder/log")"
 [[ $(wc -l <"$folder/figure/interpolation.csv") == 49 ]] || fail "interpolation.csv has not 6 times 8 rows"
