@@ -2,6 +2,7 @@
 
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/fp_rnn.hpp>
+#include <fprnn/models/transformer.hpp>
 
 #include <doctest/doctest.h>
 

@@ -135,15 +135,19 @@ TEST_CASE("figure: between limits ticks are round, too") {
 }
 
 TEST_CASE("figure: between limits the numbers of ticks have all their digits") {
-    for (const auto& [low, high, ticks] : {std::tuple(8.1, 8.3, "8.1,0.05,8.3 format '%.2f'"),
-                                           {0.0, 1.0, "0,0.2,1 format '%.1f'"},
-                                           {0.0, 10.0, "0,2,10 format '%.0f'"}}) {
-        CAPTURE(ticks);
+    struct axis {
+        double low, high;
+        std::string ticks;
+    };
+    for (const axis& a : {axis{8.1, 8.3, "8.1,0.05,8.3 format '%.2f'"},
+                          {0, 1, "0,0.2,1 format '%.1f'"},
+                          {0, 10, "0,2,10 format '%.0f'"}}) {
+        CAPTURE(a.ticks);
         const fprnn::figure f{.title = "",
                               .x = {.label = ""},
-                              .y = {.label = "", .limits = {{low, high}}},
-                              .curves = {{.label = "a", .x = {0, 1}, .y = {low, high}}}};
-        CHECK(fprnn::gnuplot_script(f, "name").find(std::string("set ytics ") + ticks + "\n") != std::string::npos);
+                              .y = {.label = "", .limits = {{a.low, a.high}}},
+                              .curves = {{.label = "a", .x = {0, 1}, .y = {a.low, a.high}}}};
+        CHECK(fprnn::gnuplot_script(f, "name").find("set ytics " + a.ticks + "\n") != std::string::npos);
     }
 }
 
