@@ -10,11 +10,9 @@
 #include <fprnn/train/windows.hpp>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <functional>
 #include <optional>
 #include <span>
@@ -150,20 +148,17 @@ void batch_gradient<T, Backend, X, Batch>::require_equal_gradients() {
         for (const T x : tree) sum += static_cast<double>(x) * static_cast<double>(x);
         return sum;
     };
-    const std::array mine{squares(theta_), static_cast<double>(of_part_.loss), squares(records_.parameter_bars())};
-    const auto all = together_->gather(std::as_bytes(std::span(mine)));
-    const auto numbers = [](const std::vector<std::byte>& bytes) {
-        std::array<std::uint64_t, 3> bits{};
-        std::memcpy(bits.data(), bytes.data(), std::min(bytes.size(), sizeof bits));
-        return bits;
-    };
+    const double mine[] = {squares(theta_), static_cast<double>(of_part_.loss), squares(records_.parameter_bars())};
+    const auto all = together_->gather(std::as_bytes(std::span<const double>(mine)));
+    constexpr auto of_parameters = static_cast<std::ptrdiff_t>(sizeof(double));
     // Other parameters are refused by the step that they are used in.
     for (std::size_t r = 1; r < all.size(); ++r)
-        require(numbers(all[r])[0] != numbers(all[0])[0] || numbers(all[r]) == numbers(all[0]), "train", [&] {
-            return "rank " + std::to_string(r) +
-                   " has another loss or gradient of the first sequences than rank 0: models, schedules, adjoints and "
-                   "data must be equal";
-        });
+        require(!std::equal(all[0].begin(), all[0].begin() + of_parameters, all[r].begin()) || all[r] == all[0],
+                "train", [&] {
+                    return "rank " + std::to_string(r) +
+                           " has another loss or gradient of the first sequences than rank 0: models, schedules, "
+                           "adjoints and data must be equal";
+                });
 }
 
 // What is not inline is in fprnn::compiled.
