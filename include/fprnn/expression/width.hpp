@@ -66,7 +66,6 @@ using d_head = size_width<&dims::d_head>;
 using d_key = size_width<&dims::d_key>;
 template <index K>
 struct fixed_width {
-    static_assert(K >= 1, "fixed_width<K>: K, a number of channels, must be at least 1");
     static index of(const dims&) { return K; }
 };
 template <index K, class W>
