@@ -288,11 +288,9 @@ private:
             "that of a batch is drawn "
             "from Gamma(4, 1)",
             "100", [this](const std::string& name, const std::string& text) {
-                const auto most = number<int>(text);
                 o_.draws_ell_max = text == "gamma";
-                if (!o_.draws_ell_max && (!most || *most < 1 || *most > 1000000))
-                    refuse(name, "a whole number from 1 to 1000000 or gamma", text);
-                if (most) o_.schedule.ell_max = *most;
+                if (!o_.draws_ell_max)
+                    o_.schedule.ell_max = static_cast<int>(whole{1, 1000000, " or gamma"}(name, text));
             });
         add("--adjoint", "HOW", "gradient: implicit (exact, solved to --tolerance) or one-step (the paper's practice)",
             "implicit; copy, some figures: one-step", into(o_.one_step, choice(choices::adjoints)));

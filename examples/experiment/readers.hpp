@@ -35,11 +35,13 @@ std::optional<N> number(std::string_view text) {
 
 struct whole {
     fp::index least = 1, most = fp::index{1} << 40;
+    const char* besides = "";  ///< " or gamma", which the caller reads
 
     fp::index operator()(const std::string& option, const std::string& text) const {
         const auto value = number<fp::index>(text);
         if (!value || *value < least || *value > most)
-            refuse(option, "a whole number from " + std::to_string(least) + " to " + std::to_string(most), text);
+            refuse(option, "a whole number from " + std::to_string(least) + " to " + std::to_string(most) + besides,
+                   text);
         return *value;
     }
 };

@@ -18,25 +18,25 @@
 #if defined(FPRNN_COMPILED) || defined(FPRNN_COMPILES)
 
 /// The instances of number type T: `instance` is `template`, which makes them, or `extern template`.
-#define FPRNN_INSTANCES(instance, T)                                                                                \
-    instance void eigen::multiply<T>(matrix<T>, matrix<const T>, matrix<const T>, bool, view<T>);                   \
-    instance void eigen::multiply_back<T>(matrix<T>, matrix<const T>, matrix<const T>, bool, view<T>);              \
-    instance void eigen::multiply_weights<T>(matrix<const T>, weights_parts<T>, view<T>);                           \
-    instance void eigen::pack<T>(matrix<const T>, T*);                                                              \
-    instance void eigen::pack_back<T>(matrix<const T>, T*);                                                         \
-    instance void eigen::pack_rows<T>(matrix<const T>, T*);                                                         \
-    instance void eigen::multiply_packed<T>(matrix<T>, packed_matrix<T>, packed_matrix<T>, bool);                   \
-    instance void eigen::multiply_back_packed<T>(matrix<T>, packed_matrix<T>, packed_matrix<T>, bool);              \
-    instance class parameter_tree<T>;                                                                               \
-    instance class adamw<T>;                                                                                        \
-    instance struct training_memory<T>;                                                                             \
-    instance struct ongoing_sequences<T>;                                                                           \
-    instance void graph::add_parameters<T>(const graph::view&, parameter_tree<T>&, const dims&, const std::string&, \
-                                           seed);                                                                   \
-    instance parameter_tree<T> models::init<T>(const models::model_dims&, std::span<const graph::view>,             \
-                                               const graph::view&, seed);                                           \
-    instance index graph::parameter_offset<T>(const graph::view&, const parameter_tree<T>&, const dims&,            \
-                                              const std::string&);                                                  \
+#define FPRNN_INSTANCES(instance, T)                                                                                   \
+    instance void eigen::multiply<T>(matrix<T>, matrix<const T>, matrix<const T>, bool, view<T>);                      \
+    instance void eigen::multiply_back<T>(matrix<T>, matrix<const T>, matrix<const T>, bool, view<T>);                 \
+    instance void eigen::multiply_weights<T>(matrix<const T>, weights_parts<T>, view<T>);                              \
+    instance void eigen::pack<T>(matrix<const T>, T*);                                                                 \
+    instance void eigen::pack_back<T>(matrix<const T>, T*);                                                            \
+    instance void eigen::pack_rows<T>(matrix<const T>, T*);                                                            \
+    instance void eigen::multiply_packed<T>(matrix<T>, packed_matrix<T>, packed_matrix<T>, bool);                      \
+    instance void eigen::multiply_back_packed<T>(matrix<T>, packed_matrix<T>, packed_matrix<T>, bool);                 \
+    instance class parameter_tree<T>;                                                                                  \
+    instance class adamw<T>;                                                                                           \
+    instance struct training_memory<T>;                                                                                \
+    instance struct ongoing_sequences<T>;                                                                              \
+    instance void graph::add_parameters<T>(const graph::view&, parameter_tree<T>&, const dims&, const std::string&,    \
+                                           seed);                                                                      \
+    instance parameter_tree<T> models::init<T>(const models::model_dims&, std::span<const graph::view>,                \
+                                               const graph::view&, seed);                                              \
+    instance graph::parameter_range graph::parameters_in<T>(const graph::view&, const parameter_tree<T>&, const dims&, \
+                                                            const std::string&);                                       \
     FPRNN_INSTANCES_ON(instance, T, eigen)
 
 /// Those of them that are another for each backend.

@@ -225,16 +225,15 @@ public:
     /// Where the parameters "prefix…" of this layer begin in a tree.
     template <class T>
     static index parameter_offset(const parameter_tree<T>& theta, const dims& size, const std::string& prefix) {
-        return graph::parameter_offset(nodes, theta, size, prefix);
+        return graph::parameters_in(nodes, theta, size, prefix).first;
     }
     /// The parameters, when they are this layer's own. Errors: names or shapes of another.
     template <class T>
     static const T* parameters_of(const layer_parameters<T>& theta) {
-        index own = parameter_offset(theta, theta.widths, "");
-        for (const parameter_spec& p : declare(theta.widths)) own += p.extents.count();
-        require(own == theta.size(), "layer", [&] {
-            return "the parameters must be this layer's own, " + std::to_string(own) + " numbers, got " +
-                   std::to_string(theta.size());
+        const auto own = graph::parameters_in(nodes, theta, theta.widths, "");
+        require(own.first == 0 && own.last == theta.size(), "layer", [&] {
+            return "the parameters must be this layer's own, " + std::to_string(own.last - own.first) +
+                   " numbers, got " + std::to_string(theta.size());
         });
         return theta.data();
     }

@@ -26,12 +26,17 @@ void add_parameters(const view& g, parameter_tree<T>& theta, const dims& size, c
         theta.add(p, s);
     }
 }
-/// Where the parameters "prefix…" of a graph begin in a tree. Errors: names or shapes of others.
+/// A part of a tree's numbers.
+struct parameter_range {
+    index first = 0, last = 0;
+};
+/// Where the parameters "prefix…" of a graph are in a tree. Errors: names or shapes of others.
 template <class T>
-index parameter_offset(const view& g, const parameter_tree<T>& theta, const dims& size, const std::string& prefix) {
+parameter_range parameters_in(const view& g, const parameter_tree<T>& theta, const dims& size,
+                              const std::string& prefix) {
     size.validate("layer");
     const auto specs = declare(g, size);
-    if (specs.empty()) return 0;
+    if (specs.empty()) return {};
     const index offset = theta[prefix + specs.front().name].data() - theta.data();
     index at = offset;
     for (const auto& p : specs) {
@@ -42,7 +47,7 @@ index parameter_offset(const view& g, const parameter_tree<T>& theta, const dims
         });
         at += p.extents.count();
     }
-    return offset;
+    return {offset, at};
 }
 
 }  // namespace graph
@@ -244,7 +249,7 @@ typename layer_on<T, Backend, X>::tape_record& layer_on<T, Backend, X>::record_o
     auto& kept = t.template keep<tape_record>();
     if (kept.nodes != what.nodes.nodes.data() || kept.size != size || kept.prefix != prefix) {
         kept.nodes = nullptr;  // what fails here is looked up again
-        kept.offset = graph::parameter_offset(what.nodes, t.parameters(), size, prefix);
+        kept.offset = graph::parameters_in(what.nodes, t.parameters(), size, prefix).first;
         kept.prefix = prefix;
     }
     if (kept.adjoint_convergence.use_count() > 1) kept.adjoint_convergence = std::make_shared<convergence>();

@@ -261,7 +261,7 @@ template <class T, class Backend, class X>
 auto model_on<T, Backend, X>::run(const parameters_on<T, Backend>& there, const layer_on& l, const dims& d,
                                   const std::string& name, view<const X> x, view<const T> from, lengths n,
                                   Backend& backend) -> typename layer_on::solution {
-    const index offset = graph::parameter_offset(l.what.nodes, there.tree(), d, name);
+    const index offset = graph::parameters_in(l.what.nodes, there.tree(), d, name).first;
     typename layer_on::solution result;
     l.run(d, there.data() + offset, x, from, backend, nullptr, result, n);
     return result;

@@ -140,15 +140,18 @@ batch_gradient<T, Backend, X, Batch>::batch_gradient(const parameter_tree<T>& th
 
 template <class T, class Backend, class X, class Batch>
 void batch_gradient<T, Backend, X, Batch>::require_equal_gradients() {
-    const index sequences = std::min<index>(options_.batch, 4);
-    ongoing_sequences<T> none;
-    part({.length = options_.length, .batch = sequences, .first = 0}, none, {0, sequences}, of_part_);
     const auto squares = [](const parameter_tree<T>& tree) {
         double sum = 0;
         for (const T x : tree) sum += static_cast<double>(x) * static_cast<double>(x);
         return sum;
     };
-    const double mine[] = {squares(theta_), static_cast<double>(of_part_.loss), squares(records_.parameter_bars())};
+    double mine[] = {squares(theta_), 0, 0};
+    ongoing_sequences<T> none;
+    for (index b = 0; b < std::min<index>(options_.batch, 4); ++b) {  // in the memory of one
+        part({.length = options_.length, .batch = 1, .first = b}, none, {0, 1}, of_part_);
+        mine[1] += static_cast<double>(of_part_.loss);
+        mine[2] += squares(records_.parameter_bars());
+    }
     const auto all = together_->gather(std::as_bytes(std::span<const double>(mine)));
     constexpr auto of_parameters = static_cast<std::ptrdiff_t>(sizeof(double));
     // Other parameters are refused by the step that they are used in.
