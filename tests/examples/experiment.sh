@@ -329,6 +329,7 @@ for what in time_limit steps batch length curriculum; do
     [[ $(given $what | wc -l) == 3 && $(given $what | sort -u | wc -l) == 1 ]] ||
         fail "--compare gives its models $what $(given $what | paste -sd' ')"
 done
+! grep -qw inf "$folder/compare/training.points.csv" || fail "--compare: a model without a fixed point has an interval of residuals"
 # FP-Mamba has a gate in the loop, where it can have one and none was asked for.
 grep -q '"gate": "inside-sees-y"' "$folder/compare/fp_mamba/config.json" && ! grep -q '"gate"' "$folder"/compare/{mamba,lstm}/config.json ||
     fail "--compare: not FP-Mamba alone has a gate that sees y"

@@ -73,6 +73,8 @@ TEST_CASE("world: what MPI refuses is an error that names the call") {
     fprnn::mpi::world& all = all_ranks();
     CHECK_THROWS_WITH_AS(all.send(message_of(0, 3), all.size()), doctest::Contains("fprnn::mpi::world: MPI_Send: "),
                          std::runtime_error);
+    CHECK_THROWS_WITH_AS(fprnn::mpi::world(MPI_COMM_NULL),
+                         "fprnn::mpi::world: expected a communicator, got MPI_COMM_NULL", std::runtime_error);
 }
 
 }  // namespace

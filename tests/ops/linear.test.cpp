@@ -132,6 +132,8 @@ TEST_CASE("linear: shapes that do not match are named") {
     CHECK_THROWS_WITH_AS(fprnn::linear(x, x), "linear: W must be [n,k], got [2,3,7]", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::linear(x, narrow), "linear: W is [5,6] but x is [2,3,7]", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::linear(x, W, b), "linear: b must be [5], got [4]", argument_error);
+    CHECK_THROWS_WITH_AS(fprnn::linear(x, W, tensor<float>({0, 5})), "linear: b must be [5], got [0,5]",
+                         argument_error);
 
     tensor<float> x_bar({2, 3, 7}), W_bar({5, 7}), wrong({5, 6});
     CHECK_THROWS_WITH_AS(fprnn::linear_back(flat, W, y, x_bar, W_bar), "linear_back: x must be [B,T,k], got [6,7]",

@@ -284,6 +284,10 @@ TEST_CASE("scan: shapes that do not match are named") {
     CHECK_THROWS_WITH_AS(fprnn::scan(a, short_channels), "scan: lambda is [4,8,16] but u is [4,8,15]", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::scan(flat, flat), "scan: lambda must be [B,T,D], got [4,16]", argument_error);
     CHECK_THROWS_WITH_AS(fprnn::scan(a, a, carry), "scan: carry must be [4,16], got [4,15]", argument_error);
+    // One without numbers is left out where it has no shape, and wrong otherwise.
+    CHECK_NOTHROW(fprnn::scan(a, a, tensor<float>()));
+    CHECK_THROWS_WITH_AS(fprnn::scan(a, a, tensor<float>({0, 16})), "scan: carry must be [4,16], got [0,16]",
+                         argument_error);
 
     scan_cotangents<float> bars({4, 8, 16}), wrong({4, 8, 15});
     CHECK_THROWS_WITH_AS(fprnn::scan_back(flat, a, {}, a, {}, bars), "scan_back: lambda must be [B,T,D], got [4,16]",
