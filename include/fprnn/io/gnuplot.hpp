@@ -195,8 +195,10 @@ private:
         if (first >= last) {
             s_ << low;
             if (low < high) s_ << ", " << high;
+            s_ << ")\n";
+            return;
         }
-        for (double e = first; first < last && e <= last; e += std::max(every, 1.0), comma = ", ") {
+        for (double e = first; e <= last; e += std::max(every, 1.0), comma = ", ") {
             const double tick = std::pow(base, e);
             if (base == 10)
                 s_ << comma << "'10^{" << e << "}' " << tick;
