@@ -15,6 +15,7 @@
 #include <fprnn/models/swiglu.hpp>
 #include <fprnn/models/transformer.hpp>
 #include <fprnn/models/xlstm.hpp>
+#include <fprnn/ops/elementwise.hpp>
 #include <fprnn/ops/linear.hpp>
 #include <fprnn/ops/selective_scan.hpp>
 #include <fprnn/ops/shift.hpp>

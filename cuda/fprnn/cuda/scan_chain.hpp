@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/backend.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
 
 #include <cstddef>

@@ -6,7 +6,6 @@
 #include <fprnn/cuda/selective_scan_back_kernel.hpp>
 #include <fprnn/cuda/selective_scan_kernel.hpp>
 #include <fprnn/cuda/tensor.hpp>
-#include <fprnn/ops/elementwise.hpp>
 
 #include <string>
 #include <type_traits>

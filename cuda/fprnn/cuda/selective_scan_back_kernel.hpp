@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/cuda/selective_scan_kernel.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 #include <fprnn/ops/rows.hpp>
 
 /// The whole adjoint of the selective scan, its states in registers.

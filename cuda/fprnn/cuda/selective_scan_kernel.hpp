@@ -2,7 +2,7 @@
 
 #include <fprnn/cuda/scan_chain.hpp>
 #include <fprnn/cuda/team.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 #include <fprnn/ops/selective_scan_kernel.hpp>
 
 #include <algorithm>

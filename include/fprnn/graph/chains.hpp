@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/expression/expression.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 
 #include <algorithm>
 #include <concepts>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 
 #include <cstddef>
 #include <span>

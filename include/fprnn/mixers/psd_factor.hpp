@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/mixers/row_products.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 
 #include <limits>
 

@@ -3,7 +3,7 @@
 #include <fprnn/mixers/kronecker.hpp>
 #include <fprnn/mixers/row_algebra.hpp>
 #include <fprnn/mixers/row_products.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 
 #include <array>
 #include <cstddef>

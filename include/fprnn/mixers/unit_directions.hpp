@@ -3,7 +3,7 @@
 #include <fprnn/core/shape.hpp>
 #include <fprnn/mixers/mixer.hpp>
 #include <fprnn/mixers/row_algebra.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 #include <fprnn/ops/l2_normalise.hpp>
 
 #include <array>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/operations/frame.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 
 #include <array>
 #include <cstddef>

@@ -12,7 +12,7 @@ namespace fprnn::body {
 /// The addresses of row r.
 template <std::size_t K, class T>
 FPRNN_BOTH small_array<T*, K> at(const small_array<strided<T>, K>& all, index r) {
-    // Unpacked and not looped over, see fprnn/ops/elementwise.hpp.
+    // Unpacked and not looped over, see fprnn/ops/chain.hpp.
     const auto unpacked = [&]<std::size_t... k>(std::index_sequence<k...>) { return small_array<T*, K>{all[k][r]...}; };
     return unpacked(std::make_index_sequence<K>{});
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <fprnn/core/math.hpp>
-#include <fprnn/ops/elementwise.hpp>
+#include <fprnn/ops/chain.hpp>
 
 namespace fprnn {
 
