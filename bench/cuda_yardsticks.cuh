@@ -32,7 +32,8 @@ struct compose {
     }
 };
 
-// Of arrays whose columns are one after the other, [B·D, T]: what a scan by key can read. T is a power of two, so that keys cost no division.
+// Of arrays whose columns are one after the other, [B·D, T]: what a scan by key can read. T is a power of
+// two, so that keys cost no division.
 struct column_of {
     int log2_tokens;
     __host__ __device__ int operator()(int i) const { return i >> log2_tokens; }
@@ -88,8 +89,8 @@ struct cotangents_at {
     __host__ __device__ place operator[](int i) const { return {*this, last - first - i}; }
 };
 
-/// cub::DeviceScan by key over (λ,u) pairs: reads λ and u, writes h; keys cost no memory. Its adjoint, over (λ_{t+1},ḣ_t) from the
-/// end, reads h as it writes λ̄ and ū.
+/// cub::DeviceScan by key over (λ,u) pairs: reads λ and u, writes h; keys cost no memory. Its adjoint, over
+/// (λ_{t+1},ḣ_t) from the end, reads h as it writes λ̄ and ū.
 template <class T>
 class scan_by_key {
 public:

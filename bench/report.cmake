@@ -1,5 +1,6 @@
-# cmake -DPROGRAMS=FOLDER -DSOURCE=FOLDER -DCOMPILE=COMMAND -P report.cmake: runs every benchmark in a folder, keeps its JSON there,
-# and writes SOURCE/bench/results/cpu.md. COMPILE, a list, compiles the file that is appended to it.
+# cmake -DPROGRAMS=FOLDER -DSOURCE=FOLDER -DCOMPILE=COMMAND -P report.cmake: runs every benchmark in a folder,
+# keeps its JSON there, and writes SOURCE/bench/results/cpu.md. COMPILE, a list, compiles the file that is
+# appended to it.
 cmake_minimum_required(VERSION 3.25)
 
 file(GLOB programs LIST_DIRECTORIES false "${PROGRAMS}/*")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build_docs.sh DOXYGEN FOLDER KATEX LOADER: builds FOLDER/html from FOLDER/Doxyfile. It fails on any warning of doxygen and
-# on any link inside of the site that leads nowhere.
+# build_docs.sh DOXYGEN FOLDER KATEX LOADER: builds FOLDER/html from FOLDER/Doxyfile. It fails on any warning
+# of doxygen and on any link inside of the site that leads nowhere.
 set -u -o pipefail
 doxygen=$1 folder=$2 katex=$3 loader=$4
 rm -rf "$folder/html"

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# check_headers.sh INCLUDE_DIR WITHOUT COMPILER FLAGS…: compiles every header below INCLUDE_DIR alone, two at a time, but for those whose
-# path matches the shell's pattern WITHOUT.
+# check_headers.sh INCLUDE_DIR WITHOUT COMPILER FLAGS…: compiles every header below INCLUDE_DIR alone, two at
+# a time, but for those whose path matches the shell's pattern WITHOUT.
 set -u
 directory=$1 without=$2
 shift 2
 cd "$directory" || exit 1
 
-# Read from standard input and included by name, as a user would: a header compiled as the main file trips on #pragma once.
+# Read from standard input and included by name, as a user would: a header compiled as the main file trips on
+# #pragma once.
 one() {
     local header=$1
     shift

@@ -49,7 +49,8 @@ foreach(header IN LISTS headers)
     endforeach()
 endforeach()
 
-# The umbrella header reaches every header but those of io/ and mpi/ and what is for few programs, and what that alone includes.
+# The umbrella header reaches every header but those of io/ and mpi/ and what is for few programs, and what
+# that alone includes.
 set(not_in_umbrella "fprnn/((io|mpi)/.*|mixers/(check_mixer|mixer_(laws|trial|verdict)|team_of_turns)|recurrences/(check_recurrence|recurrence_laws)|tasks/(task|text|text_part|babi|catbabi|babi_world))\\.hpp")
 if("fprnn/fprnn.hpp" IN_LIST headers)
     set(reached fprnn/fprnn.hpp)

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check_links.sh FOLDER PAGE…: what a page links to inside of FOLDER is there, the heading after # too, and so is every
-# source that it names in code, `ops/scan.hpp` from include/fprnn/. Pages are named from FOLDER. Where there is no folder cuda/, what
-# leads there is right.
+# check_links.sh FOLDER PAGE…: what a page links to inside of FOLDER is there, the heading after # too, and so
+# is every source that it names in code, `ops/scan.hpp` from include/fprnn/. Pages are named from FOLDER.
+# Where there is no folder cuda/, what leads there is right.
 set -u
 cd "$1" || exit 1
 shift

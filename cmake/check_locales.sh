@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# check_locales.sh ROOT: no number below ROOT depends on a locale. In some, printf, strtod and streams write and read 0,5 for 0.5 and
-# group digits: a comma parts the cells of a table, and no program reads such a number. Headers run in their users' locales, so
-# there std::to_chars and std::from_chars write and read what has a point, and streams are imbued with std::locale::classic(). The
-# programs of examples/ and bench/ never leave the locale "C", so they may print to a terminal; what else they write is as in headers.
+# check_locales.sh ROOT: no number below ROOT depends on a locale. In some, printf, strtod and streams write
+# and read 0,5 for 0.5 and group digits: a comma parts the cells of a table, and no program reads such a
+# number. Headers run in their users' locales, so there std::to_chars and std::from_chars write and read what
+# has a point, and streams are imbued with std::locale::classic(). The programs of examples/ and bench/ never
+# leave the locale "C", so they may print to a terminal; what else they write is as in headers.
 set -u -o pipefail
 cd "$1" || exit 1
 
@@ -13,7 +14,8 @@ printed='\b(cout|cerr|clog)\b *<<'
 locale='\bsetlocale\(|\blocale::global\('
 terminal='\bprintf\("|\bfprintf\(stderr, *"'  # and its text
 
-# refuse WHY KIND PATTERN [BUT]: reads "FILE: code", a line each, and says which lines have PATTERN and not BUT.
+# refuse WHY KIND PATTERN [BUT]: reads "FILE: code", a line each, and says which lines have PATTERN and not
+# BUT.
 refuse() {
     local found
     found=$(grep -P -- "^[^:]*: .*($2)" | grep -vP -- "^[^:]*: .*(${3:-^})") || return 0
@@ -21,7 +23,8 @@ refuse() {
     return 1
 }
 
-# code FILE…: "FILE: code" of each line, without comments, directives and gnuplot's formats, a call of printf on a line with all of its text.
+# code FILE…: "FILE: code" of each line, without comments, directives and gnuplot's formats, a call of printf
+# on a line with all of its text.
 code() {
     local file
     for file; do

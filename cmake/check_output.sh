@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# check_output.sh PROGRAM SOURCE PAGE…: PROGRAM, which was made of SOURCE, ends well and prints what pages say that it prints. A line
+# check_output.sh PROGRAM SOURCE PAGE…: PROGRAM, which was made of SOURCE, ends well and prints what pages say
+# that it prints. A line
 #
 #   <!-- examples/scan.cpp prints -->
 #
-# above a block says so: its lines are lines of the output, in this order. A "…" stands for any text, for figures that differ from machine
-# to machine.
+# above a block says so: its lines are lines of the output, in this order. A "…" stands for any text, for
+# figures that differ from machine to machine.
 set -u
 program=$1 source=$2
 shift 2

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# check_snippets.sh [--write] FOLDER PAGE…: every block of C++ in a page is a piece of a program that is compiled. A line
+# check_snippets.sh [--write] FOLDER PAGE…: every block of C++ in a page is a piece of a program that is
+# compiled. A line
 #
 #   <!-- examples/scan.cpp: value -->
 #
-# above the block says which: the lines between the two //! [value] of that file, which is named from FOLDER. --write puts
-# them there.
+# above the block says which: the lines between the two //! [value] of that file, which is named from FOLDER.
+# --write puts them there.
 set -u
 write=0
 [[ $1 == --write ]] && { write=1; shift; }

@@ -1,6 +1,7 @@
 # cmake -DSOURCE=file.cpp -P compile_fail.cmake -- compiler flags…
-# The file must not compile, and what the compiler says must be of use: it holds the text of the file's first line,
-# "// expect: some text", and it is at most 25 lines long. A second line "// with: flags" adds to the flags.
+# The file must not compile, and what the compiler says must be of use: it holds the text of the file's first
+# line, "// expect: some text", and it is at most 25 lines long. A second line "// with: flags" adds to the
+# flags.
 set(most_lines 25)
 
 set(command "")

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# compile_time.sh RATIO SOURCE COMPILER FLAGS…: fails when each of five compilations takes longer than RATIO times YARDSTICK, which is
-# compiled beside each. The first that does not ends it.
-# Each is compared with the yardstick beside it, by processor time, which is steadier on a busy machine than time by the clock; the shortest
-# times of both would not be of one moment. A ratio says on every machine whether the library takes longer than it did; seconds, which
-# grew only where a machine was slow, let it grow on fast ones. Like what it measures, the yardstick is templates to instantiate and to
-# optimise: neighbours slow down headers alone much less.
+# compile_time.sh RATIO SOURCE COMPILER FLAGS…: fails when each of five compilations takes longer than RATIO
+# times YARDSTICK, which is compiled beside each. The first that does not ends it. Each is compared with the
+# yardstick beside it, by processor time, which is steadier on a busy machine than time by the clock; the
+# shortest times of both would not be of one moment. A ratio says on every machine whether the library takes
+# longer than it did; seconds, which grew only where a machine was slow, let it grow on fast ones. Like what
+# it measures, the yardstick is templates to instantiate and to optimise: neighbours slow down headers alone
+# much less.
 set -u
 ratio=$1 source=$2
 shift 2

@@ -1,5 +1,5 @@
-# Small programs of users, tests/consumers: by every way to come by the library, with both compilers, as C++20 and C++23,
-# with warnings as errors, without optimisation and without the flags of this project.
+# Small programs of users, tests/consumers: by every way to come by the library, with both compilers, as C++20
+# and C++23, with warnings as errors, without optimisation and without the flags of this project.
 
 set(consumers "${PROJECT_SOURCE_DIR}/tests/consumers")
 set(staged "${PROJECT_BINARY_DIR}/consumers")
@@ -48,7 +48,8 @@ fprnn_refusal_test(next_minor "0.2" "compatible with requested version \"0.2\"")
 fprnn_refusal_test(next_major "1" "compatible with requested version \"1\"")
 fprnn_refusal_test(component "0.1 COMPONENTS gpu" "fprnn has no component 'gpu'")
 
-# The single header. It is generated when the build runs and never installed: a program takes the one or the other.
+# The single header. It is generated when the build runs and never installed: a program takes the one or the
+# other.
 set(single "${PROJECT_BINARY_DIR}/single/fprnn.hpp")
 file(GLOB_RECURSE headers CONFIGURE_DEPENDS include/*.hpp)
 add_custom_command(OUTPUT "${single}"

@@ -1,5 +1,5 @@
-# What is installed is used. What is not is fetched as a pinned archive, unless FPRNN_FETCH is off; nothing of a fetched
-# project is built, its headers become the imported target that its package would have made.
+# What is installed is used. What is not is fetched as a pinned archive, unless FPRNN_FETCH is off; nothing of
+# a fetched project is built, its headers become the imported target that its package would have made.
 include(FetchContent)
 
 function(fprnn_dependency package)
@@ -57,7 +57,8 @@ macro(fprnn_example_dependencies)
         SHA256 377691f3fac2b340f12a2f79f523c780564578ba3d6eaf5238e9f35895d5ba95)
 endmacro()
 
-# The compiler flags that find fprnn's headers and those of `targets`, for tests that call the compiler themselves.
+# The compiler flags that find fprnn's headers and those of `targets`, for tests that call the compiler
+# themselves.
 function(fprnn_include_flags out)
     set(flags "-I${PROJECT_SOURCE_DIR}/include")
     foreach(target Eigen3::Eigen Random123::Random123 ${ARGN})

@@ -1,5 +1,5 @@
-# Defines fprnn::cuda, whose headers nvcc compiles, when there is a CUDA Toolkit. The project and its package include this
-# with fprnn_cuda_headers set.
+# Defines fprnn::cuda, whose headers nvcc compiles, when there is a CUDA Toolkit. The project and its package
+# include this with fprnn_cuda_headers set.
 find_package(CUDAToolkit 12 QUIET GLOBAL)
 
 # A body of a device that calls code of the host is an error, where nvcc would warn and leave the call out.

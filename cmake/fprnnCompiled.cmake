@@ -1,5 +1,6 @@
-# Defines fprnn::compiled: fprnn::fprnn with a library of what programs have in common (<fprnn/compiled.hpp>), from the sources in the folder
-# fprnn_sources. The project and its package include this; the library is compiled where somebody links it, as the program that does is.
+# Defines fprnn::compiled: fprnn::fprnn with a library of what programs have in common (<fprnn/compiled.hpp>),
+# from the sources in the folder fprnn_sources. The project and its package include this; the library is
+# compiled where somebody links it, as the program that does is.
 if(NOT TARGET fprnn_compiled AND CMAKE_CXX_COMPILER_LOADED)
     add_library(fprnn_compiled STATIC EXCLUDE_FROM_ALL "${fprnn_sources}/float.cpp" "${fprnn_sources}/double.cpp")
     add_library(fprnn::compiled ALIAS fprnn_compiled)

@@ -1,5 +1,5 @@
-# Defines fprnn::mpi, what trains and evaluates on many processes (<fprnn/mpi/…>), where MPI is found; its headers also need nlohmann_json,
-# which a program links. The project and its package include this.
+# Defines fprnn::mpi, what trains and evaluates on many processes (<fprnn/mpi/…>), where MPI is found; its
+# headers also need nlohmann_json, which a program links. The project and its package include this.
 if(NOT TARGET fprnn_mpi AND CMAKE_CXX_COMPILER_LOADED)
     set(MPI_CXX_SKIP_MPICXX ON)  # the bindings for C are what is used
     find_package(MPI 3.0 QUIET COMPONENTS CXX)

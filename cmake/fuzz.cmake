@@ -1,5 +1,6 @@
-# Every tests/fuzz/NAME.cpp is a target of libFuzzer and a ctest test that runs it. libFuzzer belongs to Clang, so clang++
-# compiles them, whatever compiles the rest; NAME.dict, where there is one, holds words to try.
+# Every tests/fuzz/NAME.cpp is a target of libFuzzer and a ctest test that runs it. libFuzzer belongs to
+# Clang, so clang++ compiles them, whatever compiles the rest; NAME.dict, where there is one, holds words to
+# try.
 set(FPRNN_FUZZ_SECONDS 60 CACHE STRING "How long a test runs each fuzz target; 0 leaves them out")
 if(NOT FPRNN_FUZZ_SECONDS MATCHES "^[0-9]+$")
     message(FATAL_ERROR "FPRNN_FUZZ_SECONDS must be a number of seconds, got '${FPRNN_FUZZ_SECONDS}'")

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fuzz.sh PROGRAM SECONDS [DICTIONARY]: runs a fuzz target from its seeds. What it finds is kept beside the program and
-# printed, so that `PROGRAM FILE` shows it again.
+# fuzz.sh PROGRAM SECONDS [DICTIONARY]: runs a fuzz target from its seeds. What it finds is kept beside the
+# program and printed, so that `PROGRAM FILE` shows it again.
 set -u
 program=$1 seconds=$2 dictionary=${3-}
 folder=$(mktemp -d) || exit 1
@@ -9,8 +9,8 @@ mkdir "$folder/seeds" "$folder/corpus" || exit 1
 found=$program.found
 rm -rf "$found" && mkdir "$found" || exit 1
 
-# AddressSanitizer keeps what is freed until its quarantine is full, 256 MiB unless told otherwise. With 16 a target needs
-# 90 MiB, and the limits below are limits on the reader.
+# AddressSanitizer keeps what is freed until its quarantine is full, 256 MiB unless told otherwise. With 16 a
+# target needs 90 MiB, and the limits below are limits on the reader.
 export ASAN_OPTIONS=quarantine_size_mb=16 UBSAN_OPTIONS=print_stacktrace=1
 FPRNN_FUZZ_SEEDS=$folder/seeds "$program" || { echo "the seeds cannot be written"; exit 1; }
 

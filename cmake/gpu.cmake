@@ -9,7 +9,8 @@ find_program(FPRNN_NVCC nvcc HINTS ENV CUDA_PATH ENV CUDA_HOME PATHS /usr/local/
 find_program(FPRNN_PYTHON python3)  # of bench/report_gpu.py
 mark_as_advanced(FPRNN_NVCC FPRNN_PYTHON)
 
-# with_gpu: examples are built with what they do on one. That takes nvcc minutes, so that nobody waits for it who has none.
+# with_gpu: examples are built with what they do on one. That takes nvcc minutes, so that nobody waits for it
+# who has none.
 set(with_gpu FALSE)
 if(FPRNN_EXAMPLES AND TARGET fprnn::cuda AND (FPRNN_GPU STREQUAL "ON" OR (has_gpu AND NOT FPRNN_GPU STREQUAL "OFF")))
     include(CheckLanguage)
@@ -21,7 +22,8 @@ if(FPRNN_EXAMPLES AND TARGET fprnn::cuda AND (FPRNN_GPU STREQUAL "ON" OR (has_gp
 endif()
 if(with_gpu)
     if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
-        # The GPU's, or where there is none those of 2020 and 2022, and what later ones compile for themselves.
+        # The GPU's, or where there is none those of 2020 and 2022, and what later ones compile for
+        # themselves.
         set(CMAKE_CUDA_ARCHITECTURES native)
         if(NOT has_gpu)
             set(CMAKE_CUDA_ARCHITECTURES 80-real 90)

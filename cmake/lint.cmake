@@ -1,4 +1,5 @@
-# The sources are as .clang-format and .clang-tidy say. Other versions of these programs say other things: Debian 12's count.
+# The sources are as .clang-format and .clang-tidy say. Other versions of these programs say other things:
+# Debian 12's count.
 find_program(FPRNN_CLANG_FORMAT NAMES clang-format-14 clang-format)
 find_program(FPRNN_CLANG_TIDY NAMES clang-tidy-14 clang-tidy)
 mark_as_advanced(FPRNN_CLANG_FORMAT FPRNN_CLANG_TIDY)

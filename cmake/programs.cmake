@@ -41,8 +41,8 @@ if(FPRNN_EXAMPLES)
         endif()
         set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/examples")
 
-        # tests/examples/NAME.sh, given the program and `cuda` where it was built with that, says whether it does what it should;
-        # without one it need only run, and print what pages say that it prints.
+        # tests/examples/NAME.sh, given the program and `cuda` where it was built with that, says whether it
+        # does what it should; without one it need only run, and print what pages say that it prints.
         if(FPRNN_TESTS)
             set(script "${PROJECT_SOURCE_DIR}/tests/examples/${name}.sh")
             if(EXISTS "${script}")

@@ -1,7 +1,8 @@
 # Sourced by ./check and ./run: finds what this machine lacks and installs it from Debian's packages.
 #
-#   fprnn_setup YES NO_INSTALL [CLANG]   each 0 or 1, CLANG for what fuzz targets and the sources' checks need; returns 0
-#                                        when nothing is missing any more, 3 when it stops with the list
+#   fprnn_setup YES NO_INSTALL [CLANG]   each 0 or 1, CLANG for what fuzz targets and the sources' checks
+#                                        need; returns 0 when nothing is missing any more, 3 when it stops
+#                                        with the list
 
 fprnn_cmake_version=3.25
 
@@ -43,7 +44,8 @@ fprnn_has_fuzzer() {
 
 fprnn_text=/usr/share/doc/python3.11/html/_sources  # of python3.11-doc: what language models are trained on
 
-# fprnn_missing CLANG: the Debian packages of everything that is missing, one a line; of fprnn_text where fprnn_wants_text is set.
+# fprnn_missing CLANG: the Debian packages of everything that is missing, one a line; of fprnn_text where
+# fprnn_wants_text is set.
 fprnn_missing() {
     fprnn_has_compiler || echo g++
     fprnn_has_cmake || echo cmake

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# single_header.sh PROJECT: prints <fprnn/fprnn.hpp> with all that it includes, as one header. Every header of fprnn stands in
-# it once, after those that it includes; headers of others are included at its top, but for those inside of an #if.
+# single_header.sh PROJECT: prints <fprnn/fprnn.hpp> with all that it includes, as one header. Every header of
+# fprnn stands in it once, after those that it includes; headers of others are included at its top, but for
+# those inside of an #if.
 set -eu
 cd "$1"
 version=$(sed -n 's/^#define FPRNN_VERSION_[A-Z]* \([0-9]*\)$/\1/p' include/fprnn/version.hpp | paste -s -d .)

@@ -1,7 +1,7 @@
 fprnn_test_dependencies()
 
-# Open MPI as root and with more processes than cores, which it otherwise refuses, and without what containers refuse it: one process
-# that reads another's memory.
+# Open MPI as root and with more processes than cores, which it otherwise refuses, and without what containers
+# refuse it: one process that reads another's memory.
 set(mpi_environment "OMPI_ALLOW_RUN_AS_ROOT=1;OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1;OMPI_MCA_rmaps_base_oversubscribe=1"
     "OMPI_MCA_btl_vader_single_copy_mechanism=none")
 
@@ -13,11 +13,12 @@ function(fprnn_skipped_test name label reason)
     message(STATUS "fprnn: ${name} is skipped: ${reason}")
 endfunction()
 
-# Unit tests: every tests/FOLDER/*.test.cpp goes into the executable test_FOLDER, one ctest test with FOLDER as its label.
+# Unit tests: every tests/FOLDER/*.test.cpp goes into the executable test_FOLDER, one ctest test with FOLDER
+# as its label.
 
-# Tests compile in half of the time with -O0 and in three quarters with -O1 instead of -O2. What computes for long
-# keeps -O1, what holds the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled; the library is
-# fprnn::compiled's, with -O3.
+# Tests compile in half of the time with -O0 and in three quarters with -O1 instead of -O2. What computes for
+# long keeps -O1, what holds the loops that the compiler is to vectorise -O2 or -O3, as examples are compiled;
+# the library is fprnn::compiled's, with -O3.
 set(level_0 expression graph io mixers models paper tape tasks train)
 set(level_2 backend)
 set(level_3 ops)
@@ -50,8 +51,8 @@ target_link_libraries(fprnn_test_layers PRIVATE fprnn_test)
 target_include_directories(fprnn_test_layers PRIVATE tests)
 fprnn_test_level(fprnn_test_layers "")
 
-# Read once instead of by each test, which still names what it uses: CMAKE_DISABLE_PRECOMPILE_HEADERS shows it. What GCC has read without
-# optimisation it does not take with it.
+# Read once instead of by each test, which still names what it uses: CMAKE_DISABLE_PRECOMPILE_HEADERS shows
+# it. What GCC has read without optimisation it does not take with it.
 set(precompiled <fprnn/fprnn.hpp> "${PROJECT_SOURCE_DIR}/tests/products.hpp" "${PROJECT_SOURCE_DIR}/tests/reference.hpp"
     <doctest/doctest.h>)
 file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/test_headers.cpp" CONTENT "")
@@ -90,8 +91,9 @@ foreach(source IN LISTS test_sources)
 endforeach()
 list(REMOVE_DUPLICATES folders)
 if(FPRNN_SANITIZE)
-    # What is decided when a program is compiled; flags of compilers; the laws of mixers, which guard what is beside their arrays
-    # themselves; whether the suites notice mixers and recurrences that break laws; and the same operations in other expressions.
+    # What is decided when a program is compiled; flags of compilers; the laws of mixers, which guard what is
+    # beside their arrays themselves; whether the suites notice mixers and recurrences that break laws; and
+    # the same operations in other expressions.
     list(REMOVE_ITEM folders graph paper)
     list(FILTER sources_laws EXCLUDE REGEX "/mixer\\.test\\.cpp$")
     list(FILTER sources_mixers EXCLUDE REGEX "/(check_mixer|flags)\\.test\\.cpp$")
@@ -101,8 +103,8 @@ if(FPRNN_SANITIZE)
     list(FILTER sources_recurrences EXCLUDE REGEX "/check_recurrence\\.test\\.cpp$")
 endif()
 if(FPRNN_SANITIZE MATCHES "thread")
-    # What has several threads on purpose, with values and gradients of scans and of a matrix state. The rest goes through the same engine,
-    # or has one thread, or several that take turns.
+    # What has several threads on purpose, with values and gradients of scans and of a matrix state. The rest
+    # goes through the same engine, or has one thread, or several that take turns.
     list(REMOVE_ITEM folders cuda_ptx expression io mixers models tape tasks)
     list(FILTER sources_core INCLUDE REGEX "/parallel\\.test\\.cpp$")
     list(FILTER sources_fixed_point INCLUDE REGEX "/(lengths|method)\\.test\\.cpp$")
@@ -116,15 +118,16 @@ if(FPRNN_SANITIZE MATCHES "thread")
     endif()
 endif()
 if(NOT FPRNN_LONG AND NOT has_gpu)
-    # A device of the tests takes long to compile: whole layers are left out, and under sanitizers all of it. The tests themselves guard the
-    # memory of a device.
+    # A device of the tests takes long to compile: whole layers are left out, and under sanitizers all of it.
+    # The tests themselves guard the memory of a device.
     list(FILTER sources_cuda EXCLUDE REGEX "/(bf16|laws|layer_float|scan_chains|token)\\.test\\.cpp$")
     if(FPRNN_SANITIZE)
         list(REMOVE_ITEM folders cuda)
     endif()
 endif()
 
-# MPI's own libraries leave memory and threads behind. Ranks that are threads (tests/train) stand for it under sanitizers.
+# MPI's own libraries leave memory and threads behind. Ranks that are threads (tests/train) stand for it under
+# sanitizers.
 if(FPRNN_SANITIZE OR NOT TARGET fprnn::mpi)
     list(REMOVE_ITEM folders mpi)
 endif()
@@ -151,8 +154,8 @@ foreach(folder IN LISTS folders)
     if(folder STREQUAL "cuda")
         target_include_directories(test_${folder} PRIVATE cuda)  # kernel bodies, run on the host
         target_include_directories(test_${folder} SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-        # It has much to compile and little to compute. Laws ask for the same bits of the same operations, wherever the compiler
-        # has put them; GCC takes that option from precompiled headers.
+        # It has much to compile and little to compute. Laws ask for the same bits of the same operations,
+        # wherever the compiler has put them; GCC takes that option from precompiled headers.
         target_compile_options(test_${folder} PRIVATE $<$<CONFIG:Release>:-O0> -ffp-contract=off)
         target_precompile_headers(test_${folder} PRIVATE ${precompiled})
     else()
@@ -182,7 +185,8 @@ if(TARGET test_cuda_ptx)
     target_link_libraries(test_cuda_ptx PRIVATE fprnn_ptx)
 endif()
 if(TARGET test_cuda)
-    # Its threads wait for each other all the time: alone it takes a sixth of the time that it takes beside another test.
+    # Its threads wait for each other all the time: alone it takes a sixth of the time that it takes beside
+    # another test.
     set_tests_properties(test_cuda PROPERTIES RUN_SERIAL ON)
 endif()
 
@@ -269,8 +273,9 @@ set_tests_properties(headers PROPERTIES LABELS "sources;long" PROCESSORS 2 TIMEO
 
 include(cmake/fuzz.cmake)
 
-# Compile time: what a user waits for, in multiples of a yardstick that takes 6.5 s where these budgets were set: there 4.7 s for the headers,
-# 8.4 s for the README's program with the library, 16.8 s from headers alone. The globs notice when the files appear.
+# Compile time: what a user waits for, in multiples of a yardstick that takes 6.5 s where these budgets were
+# set: there 4.7 s for the headers, 8.4 s for the README's program with the library, 16.8 s from headers
+# alone. The globs notice when the files appear.
 file(GLOB umbrella CONFIGURE_DEPENDS include/fprnn/fprnn.hpp)
 file(GLOB quick_start CONFIGURE_DEPENDS examples/quick_start.cpp)
 function(fprnn_compile_time_test name ratio source)
@@ -294,8 +299,9 @@ endif()
 
 include(cmake/consumers.cmake)
 
-# CUDA: everything is compiled where nvcc is; tests/cuda/*.test.cu and examples/*.cu run, too, where there is a GPU. Where there is none, an
-# interpreter executes the PTX of some. No Eigen directory is named, because CUDA sources include no Eigen.
+# CUDA: everything is compiled where nvcc is; tests/cuda/*.test.cu and examples/*.cu run, too, where there is
+# a GPU. Where there is none, an interpreter executes the PTX of some. No Eigen directory is named, because
+# CUDA sources include no Eigen.
 if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     if(FPRNN_CUDA_PROBE STREQUAL "ON" AND NOT (FPRNN_NVCC AND CUDAToolkit_FOUND))
         message(FATAL_ERROR "FPRNN_CUDA_PROBE is ON but nvcc of version 12 or later is not found; put it on PATH")
@@ -308,7 +314,8 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
         set(architecture native)
         set(of_host -O1)
     elseif(FPRNN_NVCC AND CUDAToolkit_FOUND)
-        # What is preloaded takes the place of CUDA's runtime and cuBLAS, which are shared libraries for that. The fake ones are inline.
+        # What is preloaded takes the place of CUDA's runtime and cuBLAS, which are shared libraries for that.
+        # The fake ones are inline.
         add_library(fprnn_ptx_runtime SHARED tests/cuda/ptx/runtime.cpp)
         target_link_libraries(fprnn_ptx_runtime PRIVATE fprnn_test fprnn_ptx)
         target_include_directories(fprnn_ptx_runtime SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
@@ -327,10 +334,11 @@ if(FPRNN_CUDA AND FPRNN_CUDA_PROBE)
     find_program(FPRNN_COMPUTE_SANITIZER compute-sanitizer HINTS "${CUDAToolkit_BIN_DIR}" PATHS /usr/local/cuda/bin)
     mark_as_advanced(FPRNN_COMPUTE_SANITIZER)
 
-    # Without a GPU a program of all layers is compiled, and scans are compiled and interpreted; the others are `long`, of ./check --all.
+    # Without a GPU a program of all layers is compiled, and scans are compiled and interpreted; the others
+    # are `long`, of ./check --all.
     set(not_long "^(block|layer_expressions|scan)")
-    # cuda.NAME compiles a program, cuda/NAME in the build folder; cuda.NAME.run runs it, cuda.NAME.ptx has the interpreter execute it, but for
-    # bf16, laws and these cases, which take minutes there.
+    # cuda.NAME compiles a program, cuda/NAME in the build folder; cuda.NAME.run runs it, cuda.NAME.ptx has
+    # the interpreter execute it, but for bf16, laws and these cases, which take minutes there.
     set(ptx_minutes "*on what is long*,*every run*,*FP-Mamba of float*,*FP-Mamba on a GPU*,*many sequences*,*kernels of their own*,*graphs of iterations*,*programs of rows*")
     file(GLOB cuda_tests CONFIGURE_DEPENDS tests/cuda/*.test.cu)
     file(GLOB cuda_benchmarks CONFIGURE_DEPENDS bench/*.cu)

@@ -2,10 +2,12 @@
 //
 //   experiment --group A4 --steps 3000 --out DIR    one model on the word problem of a group
 //   experiment --task copy --model gated-deltanet   another model on another task
-//   experiment --compare                            FP-Mamba beside Mamba and LSTM: the paper's central picture
+//   experiment --compare                            FP-Mamba beside Mamba and LSTM: the paper's central
+//                                                   picture
 //   experiment --figure interpolation               the paper's Figure 1; --list names all
 //   experiment --config out/config.json --seed 1    a run as a file
-//   … --checkpoint-every 1000 --resume              the same command, started again, goes on where it was ended
+//   … --checkpoint-every 1000 --resume              the same command, started again, goes on where it was
+//                                                   ended
 //   … --device cuda                                 on a GPU, when it was built with CUDA
 //
 // Exit status: 0, also when a signal ended the training; 1 when numbers were not finite, memory did not

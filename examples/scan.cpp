@@ -51,7 +51,8 @@ int main() {
     //! [pieces]
 
     //! [adjoint]
-    // L = Σ weights ⊙ h, so ḣ = weights. Then g_t = ḣ_t + λ_{t+1} ⊙ g_{t+1},  ū_t += g_t,  λ̄_t += g_t ⊙ h_{t−1}.
+    // L = Σ weights ⊙ h, so ḣ = weights.
+    // Then g_t = ḣ_t + λ_{t+1} ⊙ g_{t+1},  ū_t += g_t,  λ̄_t += g_t ⊙ h_{t−1}.
     fp::tensor<double> lambda = normal({2, 5, 3}, 1), u = normal({2, 5, 3}, 2);
     const auto weights = normal({2, 5, 3}, 3);
     const auto states = fp::scan(lambda, u);

@@ -1,6 +1,6 @@
-// The library's side of cpu.py, which loads it through ctypes. A problem has arrays, of float or std::int32_t, that
-// Python fills and reads where they stand, and actions that it times. What is wrong there is a bug of cpu.py's: an
-// exception ends the program.
+// The library's side of cpu.py, which loads it through ctypes. A problem has arrays, of float or
+// std::int32_t, that Python fills and reads where they stand, and actions that it times. What is wrong there
+// is a bug of cpu.py's: an exception ends the program.
 #include "../measure.hpp"
 
 #include <fprnn/core/random.hpp>
@@ -166,8 +166,8 @@ problem solve(const sizes& of, const eigen& backend) {
     return p;
 }
 
-/// B, T, C, whether one step of the adjoint: a step of a model of one block on A5, D = 64, with AdamW and a gradient
-/// whose norm is at most 1.
+/// B, T, C, whether one step of the adjoint: a step of a model of one block on A5, D = 64, with AdamW and a
+/// gradient whose norm is at most 1.
 template <class Block>
 problem training(const sizes& of, const eigen& backend) {
     struct data {

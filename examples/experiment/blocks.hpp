@@ -101,8 +101,8 @@ blocks_on<Backend> make_mixed(MakeBlock make_block, Dplr dplr, const architectur
     return result;
 }
 
-/// As fp::train takes a model: each `micro_batches` of its calls are of a batch, from `first` on, whose ell_max
-/// is drawn.
+/// As fp::train takes a model: each `micro_batches` of its calls are of a batch, from `first` on, whose
+/// ell_max is drawn.
 template <class Backend>
 class blocks_of_batches {
 public:

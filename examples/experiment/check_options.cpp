@@ -160,9 +160,25 @@ void check_micro_batches(const options& o) {
         refuse("--micro-batches", "1 with --device cuda", std::to_string(t.micro_batches));
 }
 
+void check_curriculum(const options& o) {
+    using kind = data_options::kind;
+    const fp::index first = o.training.first_length, length = o.training.length;
+    if (first > length) refuse("--curriculum", "at most --length = " + std::to_string(length), std::to_string(first));
+    if (first == length) {
+        if (o.given.contains("--lengthen-at"))
+            refuse("--lengthen-at", "to stand with a --curriculum that is shorter than --length", "none");
+        return;
+    }
+    if (o.data.task != kind::word_problem && o.data.task != kind::arithmetic)
+        refuse("--curriculum", "to stand with --task word-problem or arithmetic", "--task " + o.task_name);
+    if (o.data.task == kind::arithmetic && first < 3)
+        refuse("--curriculum", "at least 3 tokens, such as -1=", std::to_string(first));
+}
+
 void check_task(const options& o) {
     using kind = data_options::kind;
     check_windows(o);
+    check_curriculum(o);
     check_micro_batches(o);
     if (o.restarts > 0 && o.data.task != kind::word_problem)
         refuse("--restarts", "to stand with --task word-problem", "--task " + o.task_name);
@@ -186,11 +202,6 @@ void check_task(const options& o) {
         if (o.given.contains(u.option) && std::find(u.tasks.begin(), u.tasks.end(), o.data.task) == u.tasks.end())
             refuse(u.option, std::string("to stand with --task ") + u.expected, "--task " + o.task_name);
     if (o.data.task == kind::arithmetic || o.data.task == kind::copy) check_rows(o, tokens_of_longest(o.data));
-    if (o.data.task != kind::word_problem && o.training.first_length != o.training.length)
-        refuse("--curriculum", "to stand with --task word-problem", "--task " + o.task_name);
-    if (o.training.first_length > o.training.length)
-        refuse("--curriculum", "at most --length = " + std::to_string(o.training.length),
-               std::to_string(o.training.first_length));
     require_task(o);
     if (o.model.kind == block::transformer) {
         const fp::index most = longest_sequence(o);

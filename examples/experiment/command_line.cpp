@@ -243,10 +243,12 @@ private:
             "16; text: 128; catbabi: 200; arithmetic: as --longest needs; copy: twice that",
             into(o_.training.length, whole{1, most_tokens}));
         add("--curriculum", "T",
-            "tokens of the first sequences; they grow to --length as they are learnt, by three quarters of the "
-            "training in "
-            "any case. --length itself: no curriculum",
+            "of word-problem and arithmetic: tokens of the first sequences, at least 3 of arithmetic; they grow to "
+            "--length as they are learnt, by three quarters of the training in any case. --length itself: no "
+            "curriculum",
             "2; of other tasks --length", into(o_.training.first_length, whole{1, most_tokens}));
+        add("--lengthen-at", "SHARE", "of sequences that have to be right before those of a curriculum grow by half",
+            "0.5; arithmetic: 0.9", into(o_.training.lengthen_at, share_below_one));
         add("--windows", "N",
             "of word-problem and text, not with --device cuda: a sequence is N windows of --length tokens, each "
             "trained in a step of its own, from the state that the one before ended with; of a word problem it also "
@@ -410,7 +412,8 @@ bool command_line::read(std::vector<std::string> arguments, std::ostream& printe
     return !list_;
 }
 
-/// What was given and is otherwise in a member, an exhibit chooses itself; what none of them has says nothing.
+/// What was given and is otherwise in a member, an exhibit chooses itself; what none of them has says
+/// nothing.
 void require_heard(const options& o, const std::vector<options>& all) {
     if (!o.shown) return;
     // Those of the job, and --d-inner, of which baselines have more.
@@ -438,7 +441,8 @@ void require_heard(const options& o, const std::vector<options>& all) {
         });
     };
     // What is written only where it is not its default.
-    constexpr std::string_view seldom[] = {"gate", "sees_y", "windows", "micro_batches", "label_smoothing", "restarts"};
+    constexpr std::string_view seldom[] = {"gate",          "sees_y",          "windows", "lengthen_at",
+                                           "micro_batches", "label_smoothing", "restarts"};
     const auto is_of_none = [&](const std::string& key, const std::string&) {
         const bool is_default =
             std::find(std::begin(seldom), std::end(seldom), key) != std::end(seldom) && !has(asked, key);

@@ -78,6 +78,8 @@ json to_json(const options& o) {
     }
     j["length"] = t.length;
     j["curriculum"] = t.first_length;
+    if (t.first_length < t.length && t.lengthen_at != fp::training_options{}.lengthen_at)
+        j["lengthen_at"] = t.lengthen_at;
     if (t.state_passing) {
         j["windows"] = t.state_passing->windows;
         j["windows_from"] = t.state_passing->from;

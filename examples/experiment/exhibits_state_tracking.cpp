@@ -31,9 +31,9 @@ void paper_state_tracking(options& o) {
     use("--seeds", o.seeds, 3);
 }
 
-// --compare: what keeps the state right (docs/research/generalisation.md), windows of the training length that go
-// on, a high rate, and another seed where one does not suffice; in FP-Mamba also one reflection and a gate in the
-// loop that sees y. Where the time limit comes first, it is the same for all.
+// --compare: what keeps the state right (docs/research/generalisation.md), windows of the training length
+// that go on, a high rate, and another seed where one does not suffice; in FP-Mamba also one reflection and a
+// gate in the loop that sees y. Where the time limit comes first, it is the same for all.
 constexpr double compare_seconds = 180;
 constexpr int compare_restarts = 1;
 constexpr fp::index compare_steps = 16000;

@@ -268,7 +268,8 @@ struct trained_parameters {
     fp::training_result training;
 };
 
-/// Trains a model with its own seed and writes into o.out all that is known without a test. `doing` is what it is at.
+/// Trains a model with its own seed and writes into o.out all that is known without a test. `doing` is what
+/// it is at.
 trained_parameters train_in_folder(const options& o, const network& model, std::string& doing) {
     doing = "make";
     const fp::task task = make_task(o.data, o.seed_of_data());
@@ -286,8 +287,9 @@ trained_parameters train_in_folder(const options& o, const network& model, std::
     return {std::move(state.theta), std::move(training)};
 }
 
-/// The first attempt that is good enough on sequences that neither training nor tests see, or the best of those
-/// that the time limit has room for. Its files become the model's. `summary` receives the score of each.
+/// The first attempt that is good enough on sequences that neither training nor tests see, or the best of
+/// those that the time limit has room for. Its files become the model's. `summary` receives the score of
+/// each.
 trained_parameters best_of_attempts(const options& o, const network& model, json& summary, std::string& doing) {
     constexpr double enough = 0.995;
     const fp::index length = o.test_lengths.back();

@@ -6,8 +6,8 @@
 
 namespace experiment {
 
-/// FP-Mamba with options with which only some mixers are compiled; null for the others, which check_options.cpp
-/// refuses.
+/// FP-Mamba with options with which only some mixers are compiled; null for the others, which
+/// check_options.cpp refuses.
 template <fp::models::fp_mamba_options Options>
 blocks_on<fp::eigen> make_with_few_mixers(const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
     const auto use = [&](auto mixer) {

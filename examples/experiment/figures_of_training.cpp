@@ -77,7 +77,8 @@ std::vector<fp::figure> validation_figures(const trained& t) {
         steps.curves.push_back(validated(m, "step", "score"));
         seconds.curves.push_back(validated(m, "seconds", "score"));
     }
-    // Models differ by hundredths of what the first fifth of the training gains: what lies above its end is cut off.
+    // Models differ by hundredths of what the first fifth of the training gains: what lies above its end is
+    // cut off.
     double low = HUGE_VAL, high = -HUGE_VAL;
     for (const fp::curve& c : steps.curves) {
         for (const double y : c.y) low = std::min(low, std::floor(10 * y) / 10);

@@ -65,8 +65,9 @@ void write_job(const options& o, const fs::path& folder) {
 std::string other_options(const options& o, const std::string& path, const fp::configuration_difference& difference) {
     auto [key, expected, got] = difference;
     // What is written only where it is not its default.
-    for (const auto& [name, standard] : {std::pair("windows", "1"), std::pair("micro_batches", "1"),
-                                         std::pair("label_smoothing", "0"), std::pair("gate", "outside")})
+    for (const auto& [name, standard] :
+         {std::pair("windows", "1"), std::pair("micro_batches", "1"), std::pair("label_smoothing", "0"),
+          std::pair("gate", "outside"), std::pair("lengthen_at", "0.5")})
         if (key == name || key == '"' + std::string(name) + '"') {
             key = name;
             for (std::string* text : {&expected, &got})

@@ -29,8 +29,8 @@ inline void use_authors_iteration(options& o) {
     use("--test-ell-max", o.test_ell_max, 1000);
 }
 
-/// Heads, keys and widths of the authors' baselines: values of the delta rule are twice as wide as keys, heads
-/// of Mamba-2 have 64 channels. Who gives --d-inner gives --heads as well.
+/// Heads, keys and widths of the authors' baselines: values of the delta rule are twice as wide as keys,
+/// heads of Mamba-2 have 64 channels. Who gives --d-inner gives --heads as well.
 inline void use_paper_widths(options& m) {
     using enum architecture::block;
     const defaults use{m};

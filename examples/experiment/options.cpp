@@ -84,6 +84,7 @@ void use_task(options& o, const std::string& task) {
             use("--shortest", o.data.shortest, 3);
             use("--longest", o.data.longest, 40);
             use("--length", o.training.length, tokens_of_longest(o.data));
+            use("--lengthen-at", o.training.lengthen_at, 0.9);
             use("--test-lengths", o.test_lengths, lengths_of("40,256"));
             break;
         case data_options::kind::catbabi:

@@ -63,8 +63,8 @@ struct options {
         if (!draws_ell_max) return std::nullopt;
         return network::drawn_schedule{.schedule = schedule, .ell_max = {.seed = seed_of_data()}};
     }
-    /// Whether the beginning of a sequence is solved as a sequence that ends there: all at once it is iterated
-    /// until the whole is solved, which differs by the tolerance.
+    /// Whether the beginning of a sequence is solved as a sequence that ends there: all at once it is
+    /// iterated until the whole is solved, which differs by the tolerance.
     bool beginnings_are_sequences() const { return schedule.length == 1 || schedule.tolerance <= 1e-4; }
     fp::adjoint adjoint() const {
         if (one_step) return fp::one_step{};
@@ -106,8 +106,8 @@ std::vector<options> models_of(const options& o);
 /// The folder of the k-th attempt, from 1 on.
 std::filesystem::path attempt_folder(const std::filesystem::path& out, int k);
 
-/// The trainings of which the best becomes the model, each in a folder of its own; without restarts the options
-/// themselves.
+/// The trainings of which the best becomes the model, each in a folder of its own; without restarts the
+/// options themselves.
 std::vector<options> attempts_of(const options& o);
 
 /// "a single model", or what the exhibit is asked for by.

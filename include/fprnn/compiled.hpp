@@ -1,10 +1,10 @@
 #pragma once
 
 /// What programs have in common, compiled once: engine, operations, recurrences, reflections, tape, training,
-/// evaluation and optimiser, of float and double on the CPU's backend. Where FPRNN_COMPILED is defined, as by CMake's target fprnn::compiled,
-/// these instances are in that library, and a program compiles what its own expressions add. src/float.cpp
-/// and src/double.cpp make the library, which has to be compiled for the same processor as the program.
-/// Without FPRNN_COMPILED all is in the headers, and this one declares nothing.
+/// evaluation and optimiser, of float and double on the CPU's backend. Where FPRNN_COMPILED is defined, as by
+/// CMake's target fprnn::compiled, these instances are in that library, and a program compiles what its own
+/// expressions add. src/float.cpp and src/double.cpp make the library, which has to be compiled for the same
+/// processor as the program. Without FPRNN_COMPILED all is in the headers, and this one declares nothing.
 #include <fprnn/fixed_point/layer.hpp>
 #include <fprnn/models/delta_product.hpp>
 #include <fprnn/models/fp_mamba.hpp>

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# project.sh FOLDER CMAKE ARGUMENTS…: configures this consumer project in FOLDER, builds and runs it, and looks at the flags
-# that it was compiled with: the library adds directories of headers and the language standard, and nothing else.
+# project.sh FOLDER CMAKE ARGUMENTS…: configures this consumer project in FOLDER, builds and runs it, and
+# looks at the flags that it was compiled with: the library adds directories of headers and the language
+# standard, and nothing else.
 set -eu
 folder=$1 cmake=$2
 shift 2

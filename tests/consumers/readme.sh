@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# readme.sh FOLDER README CMAKE ARGUMENTS…: the project that the README shows, its first block of CMake beside its first of C++,
-# is built and run as it stands, but for the path of the library.
+# readme.sh FOLDER README CMAKE ARGUMENTS…: the project that the README shows, its first block of CMake beside
+# its first of C++, is built and run as it stands, but for the path of the library.
 set -eu
 folder=$1 readme=$(realpath "$2") cmake=$3
 shift 3

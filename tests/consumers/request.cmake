@@ -1,4 +1,5 @@
-# cmake -DPREFIX=… "-DREQUEST=0.2" "-DEXPECT=some words" -P request.cmake: find_package(fprnn ${REQUEST}) is refused, in these words.
+# cmake -DPREFIX=… "-DREQUEST=0.2" "-DEXPECT=some words" -P request.cmake: find_package(fprnn ${REQUEST}) is
+# refused, in these words.
 if(NOT INSIDE)
     execute_process(COMMAND "${CMAKE_COMMAND}" -DINSIDE=ON "-DPREFIX=${PREFIX}" "-DREQUEST=${REQUEST}"
                             -P "${CMAKE_CURRENT_LIST_FILE}"

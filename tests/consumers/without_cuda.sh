@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# without_cuda.sh PROJECT CMAKE CTEST ARGUMENTS…: a copy of the project without its folder cuda/ is configured with everything, an
-# example and a test are built and run, no other test lacks a header, and the links between its pages hold. The copy is not in the
-# build folder, for the site takes pictures from anywhere in the project. The project itself is configured as one without CUDA, and as
-# where there is no toolkit.
+# without_cuda.sh PROJECT CMAKE CTEST ARGUMENTS…: a copy of the project without its folder cuda/ is configured
+# with everything, an example and a test are built and run, no other test lacks a header, and the links
+# between its pages hold. The copy is not in the build folder, for the site takes pictures from anywhere in
+# the project. The project itself is configured as one without CUDA, and as where there is no toolkit.
 set -eu
 project=$1 cmake=$2 ctest=$3
 shift 3

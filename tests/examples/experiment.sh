@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# experiment.sh PROGRAM [cuda]: what examples/experiment, which may have been built with CUDA, does with bad input, with little
-# work, and with a signal.
+# experiment.sh PROGRAM [cuda]: what examples/experiment, which may have been built with CUDA, does with bad
+# input, with little work, and with a signal.
 set -u
 program=$1 built_with=${2-}
 if [[ ! -x $program ]]; then
@@ -95,6 +95,10 @@ refused "--micro-batches: expected at most --batch = 8, got '9'" --micro-batches
 refused "--micro-batches: expected a whole number from 1 to 1048576, got '0'" --micro-batches 0
 refused "--curriculum: expected at most --length = 16, got '17'" --curriculum 17
 refused "--curriculum: expected a whole number from 1 to 1048576, got '0'" --curriculum 0
+refused "--curriculum: expected to stand with --task word-problem or arithmetic, got '--task copy'" --task copy --curriculum 4
+refused "--curriculum: expected at least 3 tokens, such as -1=, got '2'" --task arithmetic --curriculum 2
+refused "--lengthen-at: expected a number of at least 0 and below 1, got '1'" --lengthen-at 1
+refused "--lengthen-at: expected to stand with a --curriculum that is shorter than --length, got 'none'" --task arithmetic --lengthen-at 0.5
 refused "--windows: expected a whole number from 1 to 1048576, got '0'" --windows 0
 refused "--windows: expected to stand with --task word-problem or text, got '--task copy'" --task copy --windows 4
 refused "--windows: expected at most 67108864 tokens that are held, that is --windows times --length times --batch, got '1048576 times 16 times 8'" --windows 1048576
@@ -149,7 +153,8 @@ refused "--reflections: expected to stand without --figure params, which chooses
 refused "--layers: expected to stand without --table catbabi, which chooses it itself, got '2'" --table catbabi --layers 2
 refused "--reflections: expected to stand with --model fp-mamba, fp-mamba2 or fp-rnn, got '--model mamba'" --model mamba
 refused "--context: expected to stand with --model transformer, got '--model fp-mamba'" --context 7
-# Beginnings of sequences that are iterated to a loose tolerance, and of tasks that answer at the end, are no shorter sequences.
+# Beginnings of sequences that are iterated to a loose tolerance, and of tasks that answer at the end, are no
+# shorter sequences.
 refused "--test-prefixes: expected --schedule sequential, or --tolerance of at most 1e-4, got '--tolerance 0.1'" \
     --test-prefixes --schedule parallel --tolerance 0.1
 refused "--test-prefixes: expected to stand with --task word-problem, got '--task copy'" \
@@ -183,7 +188,8 @@ for mixer in dplr kronecker block-diagonal; do
     grep -q "\"mixer\": \"$mixer\"" "$folder/$mixer/config.json" || fail "config.json does not name $mixer"
 done
 
-# A folder is of one job: what another one left there is neither written over nor mixed with this one's, --resume or not.
+# A folder is of one job: what another one left there is neither written over nor mixed with this one's,
+# --resume or not.
 few=(--steps 2 --test-lengths 4 --checkpoint-every 1)
 PATH=/none "$program" "${small[@]}" "${few[@]}" --out "$folder/one" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
 PATH=/none "$program" "${small[@]}" "${few[@]}" --compare --out "$folder/three" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
@@ -230,7 +236,8 @@ limit=50000
 16, --layers 1, --d-model 8, --d-inner 8192, --d-state 4, --threads 2; smaller numbers need less" ]] ||
     fail "without memory it said: $(<"$folder/log")"
 
-# What is printed is lost where nobody listens, is missed where it cannot be written, and never comes into a file.
+# What is printed is lost where nobody listens, is missed where it cannot be written, and never comes into a
+# file.
 work=("${small[@]}" "${few[@]}")
 PATH=/none "$program" "${work[@]}" --out "$folder/closed1" >&- || fail "a closed standard output ended it with status $?"
 PATH=/none "$program" "${work[@]}" --out "$folder/closed3" <&- >&- 2>&- || fail "closed streams ended it with status $?"
@@ -279,6 +286,10 @@ done
 PATH=/none "$program" "${tiny[@]}" --task arithmetic --operators +- --test-lengths 20,50 --out "$folder/arithmetic" >"$folder/log" 2>&1 ||
     fail "arithmetic ended with status $?: $(<"$folder/log")"
 grep -q '"operators": "+-"' "$folder/arithmetic/config.json" || fail "config.json does not name the operators"
+PATH=/none "$program" "${tiny[@]}" --task arithmetic --curriculum 5 --lengthen-at 0 --test-lengths 20 --out "$folder/short rows" >"$folder/log" 2>&1 ||
+    fail "arithmetic with a curriculum ended with status $?: $(<"$folder/log")"
+grep -q '"lengthen_at": 0.0' "$folder/short rows/config.json" || fail "config.json does not say when sequences grow"
+grep -q '^2,[67],' "$folder/short rows/metrics.csv" || fail "rows of arithmetic do not grow: $(<"$folder/short rows/metrics.csv")"
 mkdir "$folder/words"
 for name in a b c; do printf 'the rain in spain stays mainly in the plain %.0s' 1 2 3 4 5 6 7 8 >"$folder/words/$name"; done
 PATH=/none "$program" "${tiny[@]}" --task text --files "$folder/words" --length 16 --test-lengths 16 --out "$folder/text task" >"$folder/log" 2>&1 ||
@@ -343,7 +354,8 @@ done
 [[ $(wc -l <"$folder/figure/interpolation.csv") == 49 ]] || fail "interpolation.csv has not 6 times 8 rows"
 # The loss of sequences is known of the longest; that of their beginnings would be another.
 [[ $(cut -d, -f6,10 "$folder/figure/interpolation.csv" | tail -n +2 | grep -vc ',$') == 6 ]] || fail "interpolation.csv has losses of prefixes"
-# An LSTM is trained through time, whatever is asked of FP-Mamba's iteration; an exhibit's defaults stand where nothing else was said.
+# An LSTM is trained through time, whatever is asked of FP-Mamba's iteration; an exhibit's defaults stand
+# where nothing else was said.
 value() { sed -n "s/^ *\"$2\": \(.*[^,]\),*$/\1/p" "$1/config.json"; }
 expect() { [[ $(value "$folder/$1" "$2") == "$3" ]] || fail "$1 has $2 $(value "$folder/$1" "$2"), not $3"; }
 expect figure/lstm schedule '"sequential"'
@@ -459,7 +471,8 @@ expect exhibits/complexity/k curriculum 8
 expect iterations/h1 steps 2000
 grep -q "^| one answer for all" "$folder/exhibits/mod-arithm/mod-arithm.md" || fail "the table of arithmetic has no constant answer"
 
-# A run is a file: its config.json makes the same run, options of the command line go before it, and what is no option is refused.
+# A run is a file: its config.json makes the same run, options of the command line go before it, and what is
+# no option is refused.
 "$program" "${tiny[@]}" --task copy --shortest 2 --longest 4 --length 12 --steps 3 --test-lengths 3 --seed 4 --out "$folder/copy" \
     >"$folder/log" 2>&1 || fail "copy ended with status $?: $(<"$folder/log")"
 grep -q "^ letters  accuracy on letters" "$folder/log" || fail "copy has no table of letters: $(<"$folder/log")"
@@ -554,7 +567,8 @@ grep -q "^--figure interpolation" "$folder/list" || fail "--list does not name t
     fail "--list does not say what each costs"
 (($(widest "$folder/list") <= 80)) || fail "--list is wider than 80 columns"
 
-# Without gnuplot the figures are text, no wider than a terminal's 80 columns and without any control character.
+# Without gnuplot the figures are text, no wider than a terminal's 80 columns and without any control
+# character.
 PATH=/none "$program" "${small[@]}" --compare --steps 30 --test-lengths 4,8 --out "$folder/text" >"$folder/log" ||
     fail "--compare without gnuplot ended with status $?"
 for figure in accuracy training; do
@@ -572,7 +586,8 @@ for threads in 1 3; do
 done
 cmp -s "$folder/metrics1" "$folder/metrics3" || fail "1 and 3 threads gave different numbers"
 
-# On a GPU, where there is one, the losses are those of the CPU, the last of seven digits one off at most, and the same in every run.
+# On a GPU, where there is one, the losses are those of the CPU, the last of seven digits one off at most, and
+# the same in every run.
 on_gpu=("${small[@]}" --steps 5 --test-lengths 5 --device cuda)
 if [[ $built_with == cuda ]] && nvidia-smi -L >/dev/null 2>&1; then
     for run in 1 2; do

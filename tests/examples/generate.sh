@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# generate.sh PROGRAM: each of its models learns a rhyme, and goes on with it token by token to the bits of one call.
+# generate.sh PROGRAM: each of its models learns a rhyme, and goes on with it token by token to the bits of
+# one call.
 set -u
 program=$1
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd -P)

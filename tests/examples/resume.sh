@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# resume.sh PROGRAM [KILLS] [SEED]: what examples/experiment does with checkpoints. In the end it is killed at random
-# moments, which SEED gives, and resumed until it is done, and what it has written is to the bit what an uninterrupted run writes.
+# resume.sh PROGRAM [KILLS] [SEED]: what examples/experiment does with checkpoints. In the end it is killed at
+# random moments, which SEED gives, and resumed until it is done, and what it has written is to the bit what
+# an uninterrupted run writes.
 set -u
 program=$1 kills=${2:-100} seed=${3:-$(($(date +%s) % 32768))}
 if [[ ! -x $program ]]; then
@@ -34,8 +35,8 @@ killed() {
     ((status == 137))
 }
 
-# same WHOLE RESUMED: equal metrics but for the time, which is their tenth column, equal accuracies and parameters, and, where
-# there is one, an equal picture of all steps.
+# same WHOLE RESUMED: equal metrics but for the time, which is their tenth column, equal accuracies and
+# parameters, and, where there is one, an equal picture of all steps.
 same() {
     cmp <(cut -d, -f1-9,11- "$1/metrics.csv") <(cut -d, -f1-9,11- "$2/metrics.csv") || fail "$2: other metrics"
     cmp "$1/accuracy.csv" "$2/accuracy.csv" || fail "$2: other accuracies"
@@ -110,7 +111,8 @@ track "${work[@]}" --out "$run" --resume || fail "$(<"$folder/errors")"
 cmp <(cut -d, -f1-9 "$whole/metrics.csv") <(cut -d, -f1-9 "$run/metrics.csv") || fail "an earlier run: other metrics"
 [[ $(sed 's/[^,]//g' "$run/metrics.csv" | sort -u) == ",,,,,,,,," ]] || fail "an earlier run: not ten columns in all rows"
 
-# A disk that is full ends the run, and what it had written is there to go on from: here files end after 12 KiB.
+# A disk that is full ends the run, and what it had written is there to go on from: here files end after 12
+# KiB.
 rm -rf "$run" && cp -r "$whole" "$run" && rm "$run/checkpoint-00000060.safetensors"
 kept=$(cksum "$run/checkpoint-00000054.safetensors")
 (trap '' XFSZ && ulimit -f 12 && track "${work[@]}" --out "$run" --resume)
@@ -122,8 +124,8 @@ ls "$run" | grep -q part && fail "a full disk left $(ls "$run")"
 track "${work[@]}" --out "$run" --resume || fail "$(<"$folder/errors")"
 same "$whole" "$run"
 
-# The jobs of several models: the second one has a checkpoint, those after it have none, and the first, which is done, is not
-# trained again.
+# The jobs of several models: the second one has a checkpoint, those after it have none, and the first, which
+# is done, is not trained again.
 for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell_max_4 ell_max_8 ell_max_16 lstm transformer"; do
     read -r option first second others <<<"$job"
     several=("$option" --group Z3 --steps 20 --checkpoint-every 9)
@@ -144,7 +146,8 @@ for job in "--compare fp_mamba mamba lstm" "--figure=interpolation ell_max_2 ell
     [[ $option == --compare ]] || cmp "$whole/interpolation.csv" "$run/interpolation.csv" || fail "$option: another figure"
     track "${several[@]}" --out "$run"
     [[ $? == 2 ]] || fail "$option overwrote the checkpoints of $first"
-    # What a version with other limits of time left is refused before anything is trained, and what can be done is said.
+    # What a version with other limits of time left is refused before anything is trained, and what can be
+    # done is said.
     track "${several[@]:0:${#several[@]}-2}" --out "$run" --resume
     [[ $? == 2 && $(<"$folder/errors") == "experiment: --time-limit: $run/$first/checkpoint-00000020.safetensors has \
 1000, got "*", the default; $needs; where they were those of an earlier version, '$run/$first' has to be removed and is then \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# train_on_ranks.sh PROGRAM: what examples/train_on_ranks does on one and on several processes, with mistakes and when one of them is
-# killed. MPIEXEC is the launcher. Nothing may hang: each command has a minute.
+# train_on_ranks.sh PROGRAM: what examples/train_on_ranks does on one and on several processes, with mistakes
+# and when one of them is killed. MPIEXEC is the launcher. Nothing may hang: each command has a minute.
 set -u
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
 export OMPI_MCA_btl_vader_single_copy_mechanism=none  # containers refuse a process to read another's memory

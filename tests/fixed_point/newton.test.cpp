@@ -134,6 +134,74 @@ TEST_CASE("newton: not converging is data") {
     for (index t = 7; t < 20; ++t) CHECK(std::isnan(poisoned.value(1, t, 0)));
 }
 
+/// All that a solution says of its sequences but iterations.
+template <class T>
+void check_says_the_same(const fprnn::solution<T>& found, const fprnn::solution<T>& expected) {
+    CHECK(found.status == expected.status);
+    CHECK(found.tokens_converged == expected.tokens_converged);
+    CHECK(same_bits(found.value, expected.value));
+    CHECK(same_bits(found.carry, expected.carry));
+}
+
+TEST_CASE("newton: what is not finite at a state that is no solution's is forgotten") {
+    // Overflows while the state before token 1 is still 0: y_1 = e^{800 − 800 y_0} v + c.
+    const fprnn::layer l(fprnn::fixed_point(
+        exp(linear<"a">(in) - linear<"b">(shift(prev))) * linear<"v">(in) + linear<"c">(in), sequential()));
+    auto theta = fprnn::init<double>(l, {.d_in = 3, .d_inner = 1});
+    for (const auto& [name, w] :
+         {std::pair("a", std::vector{1.0, 0.0, 0.0}), std::pair("b", std::vector{800.0}),
+          std::pair("v", std::vector{0.0, 1.0, 0.0}), std::pair("c", std::vector{0.0, 0.0, 1.0})})
+        std::copy(w.begin(), w.end(), theta[name].begin());
+    tensor<double> x({2, 5, 3});
+    for (index b = 0; b < 2; ++b)
+        for (index t = 0; t < 5; ++t) x(b, t, 2) = 1;
+    for (index b = 0; b < 2; ++b) x(b, 1, 0) = 800;
+    x(0, 1, 1) = 1, x(0, 1, 2) = 0;
+    const auto expected = l(theta, x);
+    REQUIRE(expected.all_converged());
+    for (const index dense : {0, 256})
+        check_says_the_same(newton(l, theta, x, {.tolerance = 1e-8, .dense = dense}), expected);
+}
+
+TEST_CASE("newton: a state outside of the fixed point may overflow") {
+    const auto y = fprnn::fixed_point(fprnn::constant<1, 2>() * prev + linear<"c", fprnn::d_inner>(in));
+    const fprnn::layer l(scan(fprnn::constant<1>() * fprnn::parameter<"l">(), linear<"o">(in)) + y, sequential());
+    auto theta = fprnn::init<float>(l, {.d_in = 1, .d_inner = 2});
+    theta["l"][0] = 1000, theta["l"][1] = 0;
+    tensor<float> x({1, 20, 1});
+    std::fill(x.begin(), x.end(), 1.f);
+    const auto expected = l(theta, x), found = newton(l, theta, x);
+    REQUIRE(std::isinf(expected.value(0, 19, 0)));
+    REQUIRE(std::isfinite(expected.value(0, 19, 1)));
+    CHECK(found.status == expected.status);
+    CHECK(found.tokens_converged == expected.tokens_converged);
+    for (index t = 0; t < 20; ++t) {
+        CHECK(std::isinf(found.value(0, t, 0)) == std::isinf(expected.value(0, t, 0)));
+        CHECK(found.value(0, t, 1) == doctest::Approx(expected.value(0, t, 1)).epsilon(1e-4));
+    }
+}
+
+TEST_CASE("newton: tokens that do not converge are counted as the layer counts them, with its limit") {
+    const tensor<double> x({2, 3, 1}, {1, 1, 1, 2, -1, 1});
+    const auto check = [&](const auto& l) {
+        const auto theta = fprnn::init<double>(l, {.d_in = 1, .d_inner = 1});
+        const auto expected = l(theta, x), found = newton(l, theta, x);
+        CHECK(found.status == expected.status);
+        CHECK(found.tokens_converged == expected.tokens_converged);
+        CHECK(found.residual[0] == doctest::Approx(expected.residual[0]));
+        CHECK(distance(found.value, expected.value) < 1e-4 * largest(expected.value));
+        return expected.status[0];
+    };
+    CHECK(check(fprnn::layer(fprnn::fixed_point(fprnn::constant<2>() * prev + linear<"c">(in)), sequential())) ==
+          status::diverged);
+    // Contracts by 0.95: 100 iterations, the schedule's limit, do not suffice.
+    const auto slow =
+        fprnn::constant<95, 100>() * prev + linear<"c">(in) + fprnn::constant<1, 100>() * tanh(shift(prev));
+    CHECK(check(fprnn::fixed_point(
+              slow, {.schedule = {.length = 1}, .stop = fprnn::residual{1e-6} || fprnn::iterations{5000}})) ==
+          status::converged);
+}
+
 TEST_CASE("newton: bad input") {
     const auto theta = parameters_of(mamba);
     const auto x = normal({2, 4, 5}, 1);

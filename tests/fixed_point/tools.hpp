@@ -26,8 +26,8 @@ template <int R, int Scale = 1>
 struct plain_householder_mixer : householder_mixer<R, Scale> {
     static constexpr int rank = 0;
 };
-/// The Householder mixer as a test compiles it. The library has compiled householder_mixer with flags of its own, and
-/// wherever the compiler may contract a b + c there are other bits.
+/// The Householder mixer as a test compiles it. The library has compiled householder_mixer with flags of its
+/// own, and wherever the compiler may contract a b + c there are other bits.
 template <int R, int Scale = 1>
 struct own_householder_mixer : householder_mixer<R, Scale> {};
 

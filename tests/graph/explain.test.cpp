@@ -22,7 +22,7 @@ TEST_CASE("explain: nodes by how often they are evaluated, what is hoisted, and 
    #2  sigmoid(lambda)                                          d_inner
    #3  1 - sigmoid(lambda)                                      d_inner
    #9  v = W (in)                                               d_inner
-sees the token before: once a token with C = 1, else once an iteration:
+sees the token before: once per token with C = 1, else once per iteration:
    #5  shift(prev)                                              d_inner
    #6  Q.u = W (in, shift(prev))                                2 d_inner  [in: for all tokens at once]
    #7  Q.alpha = W (in, shift(prev)) + bias                     2  [in: for all tokens at once]
@@ -46,7 +46,7 @@ TEST_CASE("explain: each fixed point has its part, with what is evaluated for al
     CHECK(explain(layer(y2 + y1)) == R"(once, for all tokens:
    #0  in                                                       d_in
 fixed point #5
-sees the token before: once a token with C = 1, else once an iteration:
+sees the token before: once per token with C = 1, else once per iteration:
    #2  shift(prev)                                              d_inner
    #3  a = W (in, shift(prev))                                  d_inner  [in: for all tokens at once]
    #4  tanh(a)                                                  d_inner

@@ -58,8 +58,8 @@ bool equal(const fprnn::ongoing_sequences<T>& a, const fprnn::ongoing_sequences<
     return a.sequence == b.sequence && a.window == b.window && a.left == b.left &&
            std::equal(a.carry.blocks.begin(), a.carry.blocks.end(), b.carry.blocks.begin(), b.carry.blocks.end(),
                       [](const tensor<T>& x, const tensor<T>& y) {
-                          // A block without a carry has a tensor of no numbers, for whose null pointer memcmp is
-                          // not defined.
+                          // A block without a carry has a tensor of no numbers, for whose null pointer memcmp
+                          // is not defined.
                           return x.shape() == y.shape() &&
                                  std::ranges::equal(
                                      std::as_bytes(std::span(x.data(), static_cast<std::size_t>(x.size()))),

@@ -88,6 +88,22 @@ TEST_CASE("mpi scan: pieces on consecutive ranks are those of one scan, with the
         }
 }
 
+TEST_CASE("mpi scan: a product of λ that overflows makes nothing of a state that is zero") {
+    const index half = 1200, size = all_ranks().size(), me = all_ranks().rank();
+    tensor<float> lambda({1, half, 1}), u({1, half, 1}), h_bar({1, half, 1});
+    std::fill(lambda.begin(), lambda.end(), 1.1f);  // 1.1^1200 is no float
+    if (me + 1 == size) {
+        std::fill(lambda.begin(), lambda.end(), 0.5f);
+        std::fill(u.begin(), u.end(), 1.f);
+    }
+    const auto piece = fprnn::mpi::scan(all_ranks(), lambda, u);
+    CHECK(piece.h[half - 1] == doctest::Approx(me + 1 == size ? 2 : 0));
+    fprnn::scan_cotangents<float> bar({1, half, 1});
+    fprnn::mpi::scan_back(all_ranks(), lambda, piece.h, piece.carry, h_bar, {}, bar);
+    CHECK(std::all_of(bar.u.begin(), bar.u.end(), [](float x) { return x == 0; }));
+    CHECK(bar.carry[0] == 0);
+}
+
 TEST_CASE("mpi scan: what does not fit is said on all ranks") {
     const tensor<double> x({2, 3, 4}), fewer({2, 3, 3});
     const bool is_last = all_ranks().rank() + 1 == all_ranks().size();

@@ -62,8 +62,8 @@ double dot(const A& a, const B& b) {
     return sum;
 }
 
-/// The largest |a − b| in units of the type's ε times the largest |scale|, of sums that of their terms' absolute
-/// values.
+/// The largest |a − b| in units of the type's ε times the largest |scale|, of sums that of their terms'
+/// absolute values.
 template <class T>
 double ulps(const tensor<T>& a, const tensor<T>& b, const tensor<T>& scale) {
     REQUIRE(a.shape() == b.shape());

@@ -47,6 +47,20 @@ TEST_CASE("task: arithmetic is tested with rows of 40 to the length, and its sco
     const fprnn::task task = as_task(fprnn::modular_arithmetic{.seed = {4}});
     CHECK(task.vocabulary == 12);
     CHECK(task.classes == 5);
+    for (const index T : {3, 5, 38, 50}) {  // rows in training are those that fit
+        const fprnn::modular_arithmetic own{.longest = std::min<index>(40, T + 2), .seed = {4}};
+        tensor<std::int32_t> x({6, T}), y({6, T}), tokens({6, T}), targets({6, T});
+        own(x.view(), y.view(), 9);
+        task.train(tokens.view(), targets.view(), 9);
+        for (index i = 0; i < x.size(); ++i) {
+            CHECK(tokens[i] == x[i]);
+            CHECK(targets[i] == y[i]);
+        }
+    }
+    tensor<std::int32_t> two({1, 2});
+    CHECK_THROWS_WITH_AS(task.train(two.view(), two.view(), 0),
+                         "modular_arithmetic: with longest = 4 sequences need T of at least 3, got T = 2",
+                         fprnn::argument_error);
     for (const index length : {20, 40, 100}) {
         fprnn::modular_arithmetic own{
             .shortest = std::min<index>(40, length), .longest = length, .seed = {4}, .part = fprnn::split::test};

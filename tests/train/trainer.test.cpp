@@ -386,6 +386,34 @@ TEST_CASE("train: what frozen names has to be there, and something has to be lef
     options.frozen = {"a"};
     CHECK_THROWS_WITH_AS(fprnn::train(two_tables{}, state, options, successor, go_on),
                          "train: the state was made with other frozen parameters: 'a.table'", fprnn::argument_error);
+    options.frozen = {"c"};
+    CHECK_THROWS_WITH_AS(fprnn::train(two_tables{}, state, options, successor, go_on),
+                         "train: frozen: expected parameters or beginnings of their names, got 'c'",
+                         fprnn::argument_error);
+}
+
+TEST_CASE("train: what has moved cannot be frozen, whether it decays or not") {
+    for (const bool decays : {false, true}) {
+        auto theta = two_tables::init();
+        theta.set_decay("a.table", decays);
+        training_options options = small(10);
+        fprnn::training_state<float> free(theta, options);
+        fprnn::train(two_tables{}, free, options, successor, [](const training_step& s) { return s.step < 4; });
+        options.frozen = {"a"};
+        const auto refused = [&](fprnn::training_state<float>& state) {
+            const auto before = state.theta;
+            CHECK_THROWS_WITH_AS(fprnn::train(two_tables{}, state, options, successor, go_on),
+                                 "train: the state was made with other frozen parameters: 'a.table'",
+                                 fprnn::argument_error);
+            CHECK(std::equal(before.begin(), before.end(), state.theta.begin()));
+        };
+        refused(free);
+        fprnn::training_state<float> restored(theta, options);  // as of a checkpoint of the free training
+        restored.optimiser.restore(free.optimiser.steps(), free.optimiser.first_moment(),
+                                   free.optimiser.second_moment());
+        restored.steps = free.steps;
+        refused(restored);
+    }
 }
 
 TEST_CASE("train: last_token leaves the last answer of each sequence alone") {

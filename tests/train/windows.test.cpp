@@ -1,5 +1,6 @@
 #include <fprnn/models/fp_mamba.hpp>
 #include <fprnn/models/lstm.hpp>
+#include <fprnn/models/transformer.hpp>
 #include <fprnn/train/trainer.hpp>
 
 #include <train/small_model.hpp>
@@ -281,6 +282,18 @@ TEST_CASE("train: state_passing that cannot be is refused before anything is tra
     refused({.from = -0.5}, "train: state_passing.from must be in [0,1], got -0.5");
     refused({.from = std::numeric_limits<double>::quiet_NaN()}, "train: state_passing.from must be in [0,1], got nan");
     CHECK_THROWS_AS(with({.windows = std::numeric_limits<index>::max()}, 4).validate(), fprnn::argument_error);
+
+    const fprnn::models::sequence_model attends(
+        fprnn::models::transformer(),
+        {.vocabulary = 3, .classes = 3, .d_model = 4, .d_inner = 4, .heads = 2, .d_key = 2, .context = 17});
+    auto weights = attends.init<float>(fprnn::seed{0});
+    const auto six = [](index n) { return with({.windows = n, .from = 0}, 4); };
+    REQUIRE(six(3).length == 6);
+    CHECK_THROWS_WITH_AS(fprnn::train(attends, weights, six(3), data, go_on),
+                         "train: state_passing: a sequence must have at most 17 tokens, the context of the model's "
+                         "attention, got 3 windows of 6",
+                         fprnn::argument_error);
+    CHECK_NOTHROW(fprnn::train(attends, weights, six(2), data, [](const training_step&) { return false; }));
 
     fprnn::parameter_tree<float> rows;
     rows.add({"table", {3, 3}, {fprnn::initialiser::rule::normal, 0.1}}, fprnn::seed{0});

@@ -56,8 +56,8 @@ struct program_calls {
     alignas(16) char bytes[program_bytes];
 };
 
-// A program's functions and its kernel are of one source file: what a kernel has of registers, stack and shared memory, the
-// compiler gathers from the functions there whose addresses are taken.
+// A program's functions and its kernel are of one source file: what a kernel has of registers, stack and
+// shared memory, the compiler gathers from the functions there whose addresses are taken.
 namespace {
 
 /// 128 registers a thread, so that 512 rows are under way at a time on 128 multiprocessors.

@@ -23,9 +23,9 @@ public:
             const std::lock_guard alone(mine.changes_blas);
             if (mine.blas) return mine.blas->handle_.get();
         }
-        // Made without the mutex: it waits for captures of other threads, which may ask for a handle, too. Where two
-        // threads make one, the second goes. (Not std::call_once, which would wait so, and which GCC 12's
-        // ThreadSanitizer does not leave when the function throws.)
+        // Made without the mutex: it waits for captures of other threads, which may ask for a handle, too.
+        // Where two threads make one, the second goes. (Not std::call_once, which would wait so, and which
+        // GCC 12's ThreadSanitizer does not leave when the function throws.)
         auto made = std::make_shared<blas>(d);
         const std::lock_guard alone(mine.changes_blas);
         if (!mine.blas) mine.blas.swap(made);

@@ -16,8 +16,8 @@ struct block_size {
     std::size_t shared_bytes;
 };
 
-/// As many blocks as run on the device at a time. Errors: a kernel that was not compiled for this GPU; a block that it has
-/// no room for.
+/// As many blocks as run on the device at a time. Errors: a kernel that was not compiled for this GPU; a
+/// block that it has no room for.
 template <class... P>
 index resident_blocks(const device& d, const char* name, void (*kernel)(P...), block_size size) {
     const detail::current_gpu current(d.gpu());
@@ -31,8 +31,8 @@ index resident_blocks(const device& d, const char* name, void (*kernel)(P...), b
     return index(blocks) * d.multiprocessors();
 }
 
-/// Calls a kernel. Errors: more blocks than a grid may have; what CUDA says of the launch. What happens while the kernel runs
-/// is an error of a later call.
+/// Calls a kernel. Errors: more blocks than a grid may have; what CUDA says of the launch. What happens while
+/// the kernel runs is an error of a later call.
 template <class... P>
 void launch(const device& d, const char* name, void (*kernel)(P...), index blocks, block_size size,
             std::type_identity_t<P>... arguments) {

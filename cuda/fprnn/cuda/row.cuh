@@ -8,7 +8,8 @@ namespace fprnn::cuda::detail {
 
 inline constexpr int row_threads = 128;
 
-/// All threads of a launch execute one row; a thread owns the channels i, i + threads, … of every array of the row.
+/// All threads of a launch execute one row; a thread owns the channels i, i + threads, … of every array of
+/// the row.
 template <class T>
 struct grid {
     template <class Body>

@@ -11,7 +11,7 @@
 /// team executes it, `items` tokens a thread:
 ///
 ///                columns →
-///     row 0      0  1  2 …        thread = row · width + lane; each holds the tokens row · items … of its column
+///     row 0      0  1  2 …        thread = row · width + lane; each holds tokens row · items … of a column
 ///     row 1      w  …
 ///
 /// The tokens of a thread compose to one affine map, these to that of the tile, and maps of chunks are what
@@ -100,7 +100,8 @@ constexpr std::size_t scan_shared_bytes(int threads) {
 
 /// Takes tiles until there are none. A `Recurrence` says what a token is:
 ///
-///     state, token                    S; what a thread loads of one token, by default one that changes nothing
+///     state, token                    S; what a thread loads of one token, by default one that changes
+///                                     nothing
 ///     order                           forward or reversed
 ///     carry(column)                   the state before the first token
 ///     load(spot)                      a token
@@ -184,10 +185,13 @@ struct scan_recurrence {
     }
 };
 
-/// The adjoint, from the last token to the first: g_t = ḣ_t + r_{t+1};  ū_t += g_t;  λ̄_t += g_t ⊙ conj(h_{t−1}). Its state is
-/// r_t = conj(λ_t) ⊙ g_t = conj(λ_t) ⊙ (r_{t+1} + ḣ_t), whose map needs nothing of another token; r begins as
-/// the cotangent of the carry out and ends as that of the carry in. carry, carry_bar_out and the results may
-/// be null.
+/// The adjoint, from the last token to the first:
+///
+///     g_t = ḣ_t + r_{t+1};   ū_t += g_t;   λ̄_t += g_t ⊙ conj(h_{t−1})
+///
+/// Its state is r_t = conj(λ_t) ⊙ g_t = conj(λ_t) ⊙ (r_{t+1} + ḣ_t), whose map needs nothing of another
+/// token; r begins as the cotangent of the carry out and ends as that of the carry in. carry, carry_bar_out
+/// and the results may be null.
 template <class T, class S, update Update>
 struct scan_back_recurrence {
     using state = S;

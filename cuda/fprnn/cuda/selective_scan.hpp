@@ -167,8 +167,10 @@ selective_scan_arguments<T> require_selective_scan(const char* operation, index 
 
 }  // namespace detail
 
-/// Scan with a matrix state: H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,  y_t = c_tᵀ H_t, from H_{−1} = H.
-///                                                                                        (eq. mamba, app. mamba-definition)
+/// Scan with a matrix state, from H_{−1} = H (eq. mamba, app. mamba-definition):
+///
+///     H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,   y_t = c_tᵀ H_t
+///
 /// As fprnn::selective_scan, whose numbers it has but for roundings; float, double, and bf16, whose states
 /// are float. delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out; N at most 64,
 /// for double 32. selective_scan_into uses the memory of `out` when it has the shapes; H may be what it has.

@@ -8,9 +8,12 @@
 ///                                                           (docs/decisions/0013-selective-scan-on-a-gpu.md)
 namespace fprnn::cuda {
 
-/// With y'_t = ȳ_t ⊙ SiLU(z_t) and G_t = λ_{t+1} ⊙ G_{t+1} + c_t y'_tᵀ:  c̄_t = H_t y'_t,  b̄_t = G_t (Δ_t ⊙ u_t),
-/// ū_t += Δ_t ⊙ G_tᵀ b_t + D ⊙ y'_t,  Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,  Ā −= Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,
-/// z̄_t += ȳ_t ⊙ (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU'(z_t),  D̄ = Σ_t y'_t ⊙ u_t                                       (see fprnn::selective_scan_back)
+/// The adjoint (see fprnn::selective_scan_back): with y'_t = ȳ_t ⊙ SiLU(z_t) and G_t = λ_{t+1} ⊙ G_{t+1} +
+/// c_t y'_tᵀ,
+///
+///     c̄_t = H_t y'_t,   b̄_t = G_t (Δ_t ⊙ u_t),   ū_t += Δ_t ⊙ G_tᵀ b_t + D ⊙ y'_t,
+///     Δ̄_t += u_t ⊙ G_tᵀ b_t − Σ_n A ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,   Ā −= Σ_t Δ_t ⊙ λ_t ⊙ H_{t−1} ⊙ G_t,
+///     z̄_t += ȳ_t ⊙ (c_tᵀ H_t + D ⊙ u_t) ⊙ SiLU'(z_t),   D̄ = Σ_t y'_t ⊙ u_t
 ///
 /// H_bar [B,N,D] enters as Ḣ_{T−1} and leaves as Ḣ_{−1}. Cotangents that are null are not wanted. What a team
 /// cannot add up alone goes to sums that belong to somebody: b_bar and c_bar [bands, rows, N] to the channels

@@ -25,9 +25,8 @@ struct selective_scan_arguments {
 };
 
 /// H_t = λ_t ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ with λ_t = exp(−exp(ω) ⊙ Δ_t), and y_t = (c_tᵀ H_t + D ⊙ u_t) ⊙
-/// SiLU(z_t).
-///                                                                                        (eq. mamba, app. mamba-definition)
-/// S is how numbers are computed. y may be delta, u or gate; carry_out [B,N,D] may be null or carry_in.
+/// SiLU(z_t) (eq. mamba, app. mamba-definition). S is how numbers are computed. y may be delta, u or gate;
+/// carry_out [B,N,D] may be null or carry_in.
 template <class T, class S>
 struct selective_scan_sequences : selective_scan_arguments<T> {
     using number = T;
@@ -49,9 +48,13 @@ struct selective_scan_in_chains : selective_scan_sequences<T, S> {
     Behind behind;
 };
 
-/// What the adjoint's iterations need: Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,  Ḣ_{t−1} = λ_t ⊙ Ḣ_t. Read from the last token to the first
-/// it is a scan like the other, with c in the place of b, ȳ of u, ū of y, Ḣ of the carries. ȳ has what the
-/// chain behind sends to the scan's value beside what others do; nothing else is around it.
+/// What the adjoint's iterations need:
+///
+///     Ḣ_t += c_t ȳ_tᵀ,   ū_t += Δ_t ⊙ Ḣ_tᵀ b_t,   Ḣ_{t−1} = λ_t ⊙ Ḣ_t
+///
+/// Read from the last token to the first it is a scan like the other, with c in the place of b, ȳ of u, ū of
+/// y, Ḣ of the carries. ȳ has what the chain behind sends to the scan's value beside what others do; nothing
+/// else is around it.
 template <class T, class S, class Behind = kernel::no_chain<T>>
 struct selective_scan_input_adjoint : selective_scan_sequences<T, S> {
     static constexpr bool is_adjoint = true, has_chains = Behind::is_chain;

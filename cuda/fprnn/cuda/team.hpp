@@ -41,18 +41,20 @@ struct larger {
 ///
 ///     Team()              this thread's
 ///     rank(), size()      this thread's number, and how many there are
-///     barrier()           nobody goes on before all have come; what they wrote until then, all see afterwards
+///     barrier()           nobody goes on before all have come; what they wrote until then, all see
+///                         afterwards
 ///     shared()            memory of this block alone, aligned to 16 bytes, as much as the launch asked for
 ///     reduce(x, op)       op(… op(x of rank 0, x of rank 1) …, x of the last rank), which all receive
-///     scan(x, op, n)      the same from the first of each n ranks, a power of two that divides size(), to this one; before the
-///                         next scan comes a barrier
-///                         op is associative; how its terms are bracketed, size() and n alone say
+///     scan(x, op, n)      the same from the first of each n ranks, a power of two that divides size(), to
+///                         this one; before the next scan comes a barrier. op is associative; how its terms
+///                         are bracketed depends on size() and n alone
 ///
 /// Between blocks, in the order in which they take numbers: a block may wait for what a lower number will
 /// publish, never for a higher one, so that it does not matter how many blocks run at a time.
 ///
 ///     take(c)             the next number of a counter (relaxed: the number alone is passed on)
-///     publish(f)          release: sets the flag after everything that this thread wrote, or saw through a barrier
+///     publish(f)          release: sets the flag after everything that this thread wrote, or saw through a
+///                         barrier
 ///     wait(f)             acquire: returns when the flag is set, and what was published with it can be read
 template <class Team>
 concept team = std::default_initializable<Team> && requires(const Team& t, counter& c, flag& f) {

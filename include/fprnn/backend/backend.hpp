@@ -102,8 +102,8 @@ struct receiver {
 ///     team::each(D, body)       body(lane) for all channels
 ///     team::sum<K>(D, body)     K sums over the channels of what body(lane) returns, in a fixed order
 ///     team::max(D, body)        the largest; NaN when one of them is not finite, −∞ when there are none
-///     team::once(body)          body() a single time, when all have come so far, and all go on when it is done: what is
-///                               written of a row that is not a channel's
+///     team::once(body)          body() a single time, when all have come so far, and all go on when it is
+///                               done: what is written of a row that is not a channel's
 template <class Team, class T>
 concept team_of = requires(index n, detail::store_what_is_loaded<T> store, detail::load<T> load,
                            detail::load_one<T> load_one, detail::nothing nothing) {
@@ -161,44 +161,56 @@ struct sequences_as {};
 /// channels on the way forward, in pieces that change no bit.
 ///
 /// Tiles, on the threads of the host:
-///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), thread in [0,min(n, threads()))
+///     for_each(n, body)                  body(i) or body(i, thread) for i in [0,n), where 0 ≤ thread <
+///                                        min(n, threads())
 ///     threads()                          that a loop runs on at most
 ///
 /// What happens in a tile, in the order in which it is called:
-///     rows<T>(n, body)                   body.row<Team>(i, worker) for every row i in [0,n), a team a row; `worker`, below workers(n),
-///                                        is no other row's at that time, and has scratch of its own
-///     row<T>(body)                       body.row<Team>(0, 0) of one long row, which all teams share: each() alone may be called,
-///                                        and a thread owns the same channels in all of them
-///     row_sums<T> s(backend, n, width, to)   what bodies of n rows add to the receiver s.into [width], s.finish() adds to `to`; a null
+///     rows<T>(n, body)                   body.row<Team>(i, worker) for every row i in [0,n), a team a row;
+///                                        `worker`, below workers(n), is no other row's at that time, and has
+///                                        scratch of its own
+///     row<T>(body)                       body.row<Team>(0, 0) of one long row, which all teams share: each()
+///                                        alone may be called, and a thread owns the same channels in all of
+///                                        them
+///     row_sums<T> s(backend, n, width, to)   what bodies of n rows add to the receiver s.into [width],
+///                                            s.finish() adds to `to`; a null
 ///                                        `to` receives nothing
-///     pass(tokens, sizes, calls)         runs calls(), a loop over tokens one by one. A backend may record what they launch under their type
-///                                        and `sizes`, and replay it with other addresses and numbers. After a recording that failed calls()
-///                                        runs again from its start; launches that have been executed are then skipped
-///     by_rows(n, calls)                  calls(), in which row after row may go through all of what is called, instead of call after call for
-///                                        all rows: what happens in row i of rows(n, ·) touches no other row, and what is called by
-///                                        row, copy and fill has n rows of equal parts. Products, seen and any() come in between, sums over
-///                                        n rows may arrive in the end. What calls use has to last until then
-///     repeat(n, running, calls)          calls() until running[i] is zero for all rows, which it sets; rows that are done may go through it,
-///                                        too, and what it called once may happen again without calling it
-///     repeat_by_rows(n, running, calls)  the same within by_rows(n, ·), where row i may be done before others begin, and nothing may come in
-///                                        between
-///     at_once(calls)                     calls(), of which either all happens or, where something throws, nothing, as far as
-///                                        the backend can take it back
+///     pass(tokens, sizes, calls)         runs calls(), a loop over tokens one by one. A backend may record
+///                                        what they launch under their type and `sizes`, and replay it with
+///                                        other addresses and numbers. After a recording that failed calls()
+///                                        runs again from its start; launches that have been executed are
+///                                        then skipped
+///     by_rows(n, calls)                  calls(), in which row after row may go through all of what is
+///                                        called, instead of call after call for all rows: what happens in
+///                                        row i of rows(n, ·) touches no other row, and what is called by
+///                                        row, copy and fill has n rows of equal parts. Products, seen and
+///                                        any() come in between, sums over n rows may arrive in the end. What
+///                                        calls use has to last until then
+///     repeat(n, running, calls)          calls() until running[i] is zero for all rows, which it sets; rows
+///                                        that are done may go through it, too, and what it called once may
+///                                        happen again without calling it
+///     repeat_by_rows(n, running, calls)  the same within by_rows(n, ·), where row i may be done before
+///                                        others begin, and nothing may come in between
+///     at_once(calls)                     calls(), of which either all happens or, where something throws,
+///                                        nothing, as far as the backend can take it back
 ///     copy(n, from, to), fill(n, to, value)
 ///     put(n, from, to)                   numbers of the host, which may change when this returns
-///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened; of any type of bytes
+///     seen(n, from)                      from[i] as the host sees it, when all that was called has happened;
+///                                        of any type of bytes
 ///     any<T>(n, flags)                   whether one of them is not zero
 /// A body is an aggregate of pointers and numbers, without the names of an expression in its type.
 ///
 ///     multiply(Y, X, W, overwrite, packing)       Y = X Wᵀ or Y += X Wᵀ        X [r,k], W [n,k], Y [r,n]
 ///     multiply_back(X̄, Ȳ, W, overwrite, packing)  X̄ = Ȳ W or X̄ += Ȳ W
 ///     multiply_weights(Ȳ, {W̄ᵢ, Xᵢ}, packing)      W̄ᵢ += Ȳᵀ Xᵢ, of any number of parts
-///     packing_size<T>(r, n, k)           numbers of `packing`, memory that these products would otherwise take from the heap;
-///                                        as `packed` it begins a cache line
+///     packing_size<T>(r, n, k)           numbers of `packing`, memory that these products would otherwise
+///                                        take from the heap; as `packed` it begins a cache line
 ///     multiply_packed(Y, X, W, overwrite), multiply_back_packed(X̄, Ȳ, W, overwrite)
-///                                        the same for one tile of rows, with what pack(W, packed) or pack_back(W, packed)
-///                                        has made of W once for all tokens, and pack_rows(X, packed) of X once for all maps
-///     packed_size<T>(n, k)               numbers of `packed`, for W [n,k] or n rows of k; 0 when that would be of no use
+///                                        the same for one tile of rows, with what pack(W, packed) or
+///                                        pack_back(W, packed) has made of W once for all tokens, and
+///                                        pack_rows(X, packed) of X once for all maps
+///     packed_size<T>(n, k)               numbers of `packed`, for W [n,k] or n rows of k; 0 when that would
+///                                        be of no use
 ///
 /// Memory: memory<T>(backend, n) has n numbers at data(), not initialised, until it ends; array<T> is what
 /// the machine's tensors are, which assign(array, shape) makes zeros of that shape. Where array<T> is not

@@ -246,9 +246,9 @@ struct pack_team {
     static void once(Body&& body) {
         body();
     }
-    /// h_t = λ_t h_{t−1} + u_t of numbers that lie one behind the other, from h_{−1} = before. A square of as many
-    /// registers as a register has numbers is transposed, so that each number of a register walks a stretch of time
-    /// of its own; what each stretch makes of its beginning is a multiplication more.
+    /// h_t = λ_t h_{t−1} + u_t of numbers that lie one behind the other, from h_{−1} = before. A square of as
+    /// many registers as a register has numbers is transposed, so that each number of a register walks a
+    /// stretch of time of its own; what each stretch makes of its beginning is a multiplication more.
     static void scan_line(index tokens, const T* lambda, const T* u, T before, T* h) {
         index t = 0;
         if constexpr (width > 1)

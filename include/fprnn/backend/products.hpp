@@ -84,8 +84,9 @@ public:
     }
 };
 
-/// C += A B of a row-major A and at most four columns of B, for which packing A would cost more than the product: it
-/// is transposed in registers instead. Sums are in the order of Eigen's kernel, and so are the bits.
+/// C += A B of a row-major A and at most four columns of B, for which packing A would cost more than the
+/// product: it is transposed in registers instead. Sums are in the order of Eigen's kernel, and so are the
+/// bits.
 template <class T>
 class product_of_few {
     using traits = Eigen::internal::gebp_traits<T, T>;

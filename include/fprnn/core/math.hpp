@@ -39,8 +39,8 @@ template <class T>
 FPRNN_BOTH inline T maximum(T a, T b) {
     return a < b ? b : a;
 }
-/// a b + c, with one rounding where the processor that is compiled for has it: packs answer likewise, and the compiler
-/// has no choice. In a b + c d it rounds either product.
+/// a b + c, with one rounding where the processor that is compiled for has it: packs answer likewise, and the
+/// compiler has no choice. In a b + c d it rounds either product.
 template <class T>
 FPRNN_BOTH inline T multiply_add(T a, T b, T c) {
 #if defined(__CUDA_ARCH__) || defined(__FMA__) || defined(__ARM_FEATURE_FMA) || defined(__FP_FAST_FMA)

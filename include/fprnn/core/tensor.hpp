@@ -14,7 +14,7 @@
 
 namespace fprnn {
 
-/// A non-owning, contiguous, row-major array. `view<const T>` reads only.
+/// A non-owning, contiguous, row-major array. `view<const T>` reads only. Indices are not checked.
 template <class T>
 class view {
 public:

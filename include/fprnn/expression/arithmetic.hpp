@@ -6,7 +6,7 @@
 #include <concepts>
 #include <type_traits>
 
-/// Elementwise functions of expressions, sums and products, and what stands behind a mixer: Q * v, (I - Q) * w.
+/// Elementwise functions of expressions, sums and products, and what a mixer is applied to.
 namespace fprnn {
 
 namespace detail {
@@ -60,8 +60,8 @@ struct scale_by {
 };
 }  // namespace detail
 
-/// Elementwise functions, each as wide as e: σ(e) = 1 / (1 + exp(−e)), SiLU(e) = e σ(e), softplus(e) = log(1 +
-/// exp(e)), exp, tanh and −e. Those of one token are evaluated together, in one pass.
+/// Elementwise functions, each as wide as e: σ(e) = 1 / (1 + exp(−e)), SiLU(e) = e σ(e), softplus(e) = log(1
+/// + exp(e)), exp, tanh and −e. Those of one token are evaluated together, in one pass.
 template <expression E>
 constexpr auto sigmoid(E) {
     return elementwise_node<detail::sigmoid_of, E>{};

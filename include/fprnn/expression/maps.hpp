@@ -34,7 +34,7 @@ inline constexpr bool is_weight_normed<weight_normed_node<Map>> = true;
 
 /// The map linear<"W">(e) or affine<"W">(e) with normalised weights, W_r = g_r v_r / ‖v_r‖ for each of its
 /// rows: it starts as the map itself, v ("W") as that's W and g ("W.scale") at ‖v_r‖. A row v_r = 0 is 0 and
-/// stays so: it has no gradient. W is computed once a call for each tile of sequences.
+/// stays so: it has no gradient. W is computed once per call for each tile of sequences.
 template <expression E>
 constexpr auto weight_normed(E) {
     using map = typename detail::weight_normed_map<E>::type;

@@ -236,7 +236,8 @@ struct scan_node : detail::token_node<Lambda, U> {
     static constexpr dependence depends = joined<Lambda, U>;
 };
 
-/// y = cᵀH, H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ, with ω "Name.omega" [d_state, width]  (eq. mamba)
+/// y = cᵀH, H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ, with ω "Name.omega" [d_state, width]
+/// (eq. mamba).
 template <auto Name, class Delta, class B, class C, class U>
 struct selective_scan_node : detail::token_node<Delta, B, C, U> {
     using width = typename U::width;

@@ -12,7 +12,8 @@
 /// What goes along the tokens of a sequence, scans and recurrences; and between heads and their channels.
 namespace fprnn {
 
-/// The diagonal recurrence h_t = λ_t ⊙ h_{t−1} + u_t of λ and u, equally wide, from the carry's h_{−1} or zero.
+/// The diagonal recurrence h_t = λ_t ⊙ h_{t−1} + u_t of λ and u, equally wide, from the carry's h_{−1} or
+/// zero.
 ///                                                                                           (eq. intro_rnn)
 template <expression Lambda, expression U>
 constexpr auto scan(Lambda, U) {

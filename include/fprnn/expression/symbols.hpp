@@ -8,7 +8,9 @@
 namespace fprnn {
 
 namespace symbols {
+/// x_t, the layer's input, of width d_in.
 inline constexpr input_node in{};
+/// y_t^{ℓ−1}, the iterate, of width d_inner; every chunk starts from 0.
 inline constexpr previous_node prev{};
 /// The iterate of a fixed point that is not as wide as d_inner.
 template <class Width>
@@ -29,8 +31,8 @@ template <class... T>
 inline constexpr bool never = false;
 }  // namespace detail
 
-/// Numerator / Denominator in every channel of what it stands beside: numbers in an expression are written so,
-/// 1 and I aside.
+/// Numerator / Denominator in every channel of what it stands beside: numbers in an expression are written
+/// so, 1 and I aside.
 template <int Numerator, int Denominator = 1>
 constexpr auto constant() {
     static_assert(Denominator != 0, "constant<Numerator, Denominator>() is a quotient: its denominator must not be 0");

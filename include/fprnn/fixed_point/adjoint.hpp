@@ -21,8 +21,8 @@ struct one_step {};
 /// The exact gradient, J_x^* = (I − J_h^*)^{-1} J_x(h^*) (eq. hyper-grad), chunk by chunk in reverse time: w
 /// = δ + J_hᵀ w + (∂carry_out/∂y)ᵀ c̄. For one-token chunks directly where the mixer is compact
 /// (fixed_point/token_adjoint.hpp), else by GMRES, until ‖residual‖₂ < tolerance · ‖right-hand side‖₂; for
-/// longer ones, and where a map reads y, by repeating the equation, which needs J_h to contract, until ‖Δw‖_∞ <
-/// tolerance · (‖w‖_∞ + 1e-8) for each token: cotangents far below 1e-8 in the loss's unit count as zero.
+/// longer ones, and where a map reads y, by repeating the equation, which needs J_h to contract, until ‖Δw‖_∞
+/// < tolerance · (‖w‖_∞ + 1e-8) for each token: cotangents far below 1e-8 in the loss's unit count as zero.
 /// ell_max bounds the applications of J_hᵀ for a chunk; GMRES takes at least 2.
 struct implicit {
     double tolerance = 1e-5;
@@ -44,7 +44,7 @@ struct truncated {
 };
 
 /// The first k terms of (I − J_hᵀ)^{-1} = Σ_j (J_hᵀ)^j: k − 1 applications of J_hᵀ at y*, which keep w alone
-///                                                                         (app. optimizing-fixed-point-rnns).
+/// (app. optimizing-fixed-point-rnns).
 /// neumann{1} is `one_step` to the bit; neumann{k + 1} is truncated{k} where the last k + 1 iterates are y*.
 /// Tends to `implicit` with k where J_h contracts, and grows with k elsewhere.
 struct neumann {
@@ -74,7 +74,9 @@ concept adjoint_rule = requires(const A& a, adjoint_chunk& w) {
 /// 16 sequences of a batch are solved together: a rule that looks at the change ends for all of them when the
 /// slowest ends,
 ///
-///     fixed_point(f, {.adjoint = [](adjoint_chunk& w) { for (int k = 0; k < 200 && w.apply(0.9) > 1e-6; ++k) {} }});
+///     fixed_point(f, {.adjoint = [](adjoint_chunk& w) {
+///         for (int k = 0; k < 200 && w.apply(0.9) > 1e-6; ++k) {}
+///     }});
 class own_adjoint {
 public:
     template <adjoint_rule A>

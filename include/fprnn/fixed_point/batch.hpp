@@ -35,8 +35,9 @@ struct record {
     dims size;
     parameter_layout layout;  ///< of `nodes`, for `size`
     const T* parameters = nullptr;
-    shape inputs{0};  ///< [B,T,d_in]
-    index chunk = 0;  ///< tokens of the schedule's chunks, at most T
+    shape inputs{0};        ///< [B,T,d_in]
+    index chunk = 0;        ///< tokens of the schedule's chunks, at most T
+    bool together = false;  ///< a share of the batch ended the iterations
     index tiles = 0;
     index kept_per_tile = 0;
     std::optional<typename Backend::template memory<T>> kept{};
@@ -191,6 +192,7 @@ void batch_forward(const plan<T, Backend>& what, const solving& how, const dims&
                                            of_tiles, pass::forward, how,  threads_of_a_tile(backend, tiles)};
     const auto sizes = measure_tiles(forward_pass);
     if (keep) {
+        keep->together = together;
         keep->tiles = tiles;
         keep->kept_per_tile = sizes.kept;
         keep->kept.emplace(backend, tiles * sizes.kept);
@@ -249,7 +251,12 @@ void batch_backward(const plan<T, Backend>& what, const solving& how, record<T, 
     using memory = typename Backend::template memory<T>;
     const index B = x.shape()[0], tokens = x.shape()[1], parameters = kept.layout.count;
     const index tile = tile_for(what, kept.size, B), tiles = (B + tile - 1) / tile;
-    const tile_lengths of_tiles(kept.lengths, tokens, tile, tiles, how.schedule.length, are_side_by_side(what, how));
+    const bool together = are_side_by_side(what, how);
+    require(together == kept.together, "layer.back", [&] {
+        return std::string("expected the stop of the forward pass, ") + (kept.together ? "a" : "no") +
+               " share of the batch, got " + (together ? "one" : "none");
+    });
+    const tile_lengths of_tiles(kept.lengths, tokens, tile, tiles, how.schedule.length, together);
     const pass_of<T, Backend> backward_pass{what,     backend,        tile, kept.size,
                                             of_tiles, pass::backward, how,  threads_of_a_tile(backend, tiles)};
     const auto sizes = measure_tiles(backward_pass);

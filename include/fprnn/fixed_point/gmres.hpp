@@ -10,7 +10,7 @@
 /// GMRES for the adjoint equation of one token, w = δ + c + J_hᵀ w, whose map w ↦ c + J_hᵀ w is all that is
 /// known: the solver asks for one vector after another. J_h has at most the rank of I − Q, so that rank + 1
 /// applications give the solution to rounding, contraction or not.
-///                                                         (eq. ift, docs/decisions/0005-picard-forward-gmres-adjoint.md)
+/// (eq. hyper-grad, docs/decisions/0005-picard-forward-gmres-adjoint.md)
 namespace fprnn::engine {
 
 /// Vectors until it begins again.

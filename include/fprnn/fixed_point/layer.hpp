@@ -26,7 +26,7 @@ struct no_carry {};
 ///     auto theta = init<float>(layer, {.d_in = 64, .d_inner = 128}, seed{0});
 ///     auto sol   = layer(theta, x);                     // .value, .status, .iterations … per sequence
 ///     auto next  = layer(theta, x_next, sol.carry);     // goes on where the first call ended
-///     auto part  = layer(theta, x, n);                  // of sequence b the first n[b] tokens; layer(theta, x, n, carry)
+///     auto part  = layer(theta, x, n);                  // of sequence b the first n[b] tokens
 template <class Root>
 class layer : public method {
 public:
@@ -75,8 +75,11 @@ public:
         return graph::carry_width(nodes, size);
     }
 
-    /// The widths are read off the parameters' own tree when it was made by init(layer, …). A carry that is
-    /// tensor<T>{} is that of the beginning; so is a tensor that has been moved from.
+    /// Solves the layer: value [B,T,output_width], carry, and for each sequence how its iteration ended; one
+    /// that does not converge is reported there, not thrown. theta: of init(layer, sizes), whose widths it
+    /// has. x: [B,T,d_in]. carry: [B,carry_width], or tensor<T>{} for sequences that begin, which a tensor
+    /// that has been moved from stands for, too. Errors: shapes, parameters of another layer, a schedule,
+    /// solver, stop or adjoint out of its range.
     template <class T, class U, backend_for<T> Backend = default_backend>
         requires(std::is_same_v<std::remove_const_t<U>, T>&& host_memory_backend<Backend, T>)
     solution<T>
@@ -172,8 +175,8 @@ public:
         return result;
     }
 
-    /// The same, overwriting `result` in the memory that it has. `carry` may be the result's own: it goes on in
-    /// place. Errors: x or carry are in the result's memory otherwise.
+    /// The same, overwriting `result` in the memory that it has. `carry` may be the result's own: it goes on
+    /// in place. Errors: x or carry are in the result's memory otherwise.
     template <class T, backend_for<T> Backend, class X = T>
     void run(const dims& size, const T* parameters, same<view<const X>> x, same<view<const T>> carry, Backend& backend,
              same<record<T, Backend>>* keep, same<solution_on<T, Backend, X>>& result,

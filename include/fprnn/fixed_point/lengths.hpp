@@ -17,11 +17,11 @@ namespace fprnn {
 ///     const std::vector<index> n{5, 7, 0};
 ///     auto sol = layer(theta, x, n);                 // x [3,7,d_in]
 ///
-/// What stands in x behind a sequence's end does not matter, NaN included: value, carry, convergence and
-/// gradients are those of the sequence alone, to the bit unless a share of the batch is what ends iterations,
-/// an adjoint of one's own looks at the change of all, or its last chunk of C > 1 has one token: a call for that sequence alone solves such a chunk as one-token
-/// chunks are solved, to the same tolerance. The value is zero behind the end. The carry out is the state at
-/// the sequence's own end.
+/// x behind the end of a sequence is ignored, NaN included. Value, carry, convergence and gradients are those
+/// of the sequence alone, to the bit but for three cases: the stop is a `share` of the batch; an adjoint of
+/// the user's own reads the change of all sequences; the last chunk, with C > 1, has one token, which a call
+/// for that sequence alone solves as a one-token chunk, to the same tolerance. The value is zero behind the
+/// end. The carry out is the state at the sequence's own end.
 class lengths {
 public:
     lengths(std::span<const index> n) : of_(n) {}

@@ -37,8 +37,8 @@ struct method {
 };
 
 /// The published loop: damped, with patience, until the `of`-quantile of the batch's best residuals is below
-/// the tolerance, δ below 1e-3 or ell_max reached; all sequences are iterated until then. Figures about ℓ* and ℓ_max can
-/// be compared with it. The authors count one evaluation more, that of the gradient.
+/// the tolerance, δ below 1e-3 or ell_max reached; all sequences are iterated until then. Figures about ℓ*
+/// and ℓ_max can be compared with it. The authors count one evaluation more, that of the gradient.
 struct authors {
     double of = 0.75;  ///< of FP-Mamba in training; 0.9 of FP-Mamba2 and FP-RNN; 1 in evaluation
     double tolerance = 0.1;

@@ -15,8 +15,8 @@
 namespace fprnn {
 
 struct newton_options {
-    /// A sequence has converged when ‖F(s_{t−1}) − s_t‖_∞ / (‖F(s_{t−1})‖_∞ + 1e-8) of all its tokens is below
-    /// it. F solves its token to a tenth of it.
+    /// A sequence has converged when ‖F(s_{t−1}) − s_t‖_∞ / (‖F(s_{t−1})‖_∞ + 1e-8) of all its tokens is
+    /// below it. F solves its token to a tenth of it.
     double tolerance = 1e-5;
     int ell_max = 100;  ///< iterations
     /// So many numbers of a carry, at most, are corrected through their whole Jacobian.
@@ -72,7 +72,7 @@ public:
           options_(options),
           backend_(backend),
           parts_(all.what.nodes, size, options.dense),
-          token_{.schedule = {1, options.tolerance / 10, all.how.schedule.ell_max}, .solver = all.how.solver},
+          token_{.schedule = {1, options.tolerance / 10, most_of(all.how)}, .solver = all.how.solver},
           one_evaluation_{.schedule = {1, options.tolerance / 10, 1}} {}
 
     /// Of x [B,T,d_in], from a carry [B,carry_width] or from the beginning.
@@ -80,32 +80,36 @@ public:
 
 private:
     static constexpr index none = -1;
-    static constexpr double unsolved = std::numeric_limits<double>::infinity();
     /// A token whose F is evaluated.
     struct place {
         index sequence, t;
         index row = none;       ///< among the places of the evaluation
         index jacobian = none;  ///< among the Jacobians; none where the state before the token stays as it is
+        double off = 0;         ///< how far its state is from what F says
     };
 
+    /// The most iterations of a token.
+    static int most_of(const method& how) { return how.stop ? how.stop->ell_max() : how.schedule.ell_max; }
     void begin(view<const T> carry, solution<T>& result);
     /// The places as a batch of sequences of one token.
     void gather(std::span<const place> places);
     solution<T> evaluate(const method& how, record<T, Backend>* keep = nullptr);
+    bool is_finite(const place& p) const;
     double residual(const place& p) const;
     /// What F says goes to the result, and the places of sequences that have ended are given up.
     void settle(int ell, solution<T>& result);
     /// Whether a sequence has ended, of whose tokens these are iterated.
     bool has_ended(int ell, std::span<place> tokens, solution<T>& result);
-    /// The sequence ends where F is not finite at a state of the solution.
-    bool poison(int ell, const place& from, solution<T>& result) const;
+    /// Where F is not finite at a state of the solution: the rest of the sequence as token by token solves it.
+    void solve_rest(const place& from, solution<T>& result);
     /// Jacobians and factors at the places that are left.
     void differentiate();
     void take_jacobians(index places);
     void take_factors(index places);
     /// s_t ← F(s_{t−1}) + J_t (s⁺_{t−1} − s_{t−1}). Places whose state before them is known are given up.
     void correct();
-    /// Adds J_t times the step of the state before; where that leads far beyond what F says, nothing.
+    /// Adds J_t times the step of the state before; where that leads far beyond what F says, nothing. What is
+    /// not finite is no state: the place keeps the one that it has.
     void add_step(const place& p, const std::vector<T>& step, std::vector<T>& next) const;
 
     index width() const { return states_.shape()[2]; }
@@ -183,11 +187,16 @@ solution<T> newton_run<T, Backend>::evaluate(const method& how, record<T, Backen
 }
 
 template <class T, class Backend>
+bool newton_run<T, Backend>::is_finite(const place& p) const {
+    const T* f = &f_.carry(p.row, 0);
+    return std::all_of(f, f + width(), [](T x) { return math::is_finite(x); });
+}
+
+template <class T, class Backend>
 double newton_run<T, Backend>::residual(const place& p) const {
     const T *f = &f_.carry(p.row, 0), *s = state(p);
     double off = 0, scale = 0;
     for (index i = 0; i < width(); ++i) {
-        if (!math::is_finite(f[i])) return unsolved;
         off = std::max(off, std::abs(static_cast<double>(f[i]) - static_cast<double>(s[i])));
         scale = std::max(scale, std::abs(static_cast<double>(f[i])));
     }
@@ -210,45 +219,58 @@ template <class T, class Backend>
 bool newton_run<T, Backend>::has_ended(int ell, std::span<place> tokens, solution<T>& result) {
     const index sequence = tokens.front().sequence;
     const auto b = static_cast<std::size_t>(sequence);
-    const auto status_of = [&](const place& p) { return f_.status[static_cast<std::size_t>(p.row)]; };
-    // States are the solution's up to the first that F changes, and this one is as F says.
+    result.iterations[b] = ell;
+    // States are the solution's up to the first that F changes, and this one is as F says. What is known of a
+    // token does not change any more.
+    const auto count = [&](const place& p, double off) {
+        const auto row = static_cast<std::size_t>(p.row);
+        detail::worsen(result.status[b], f_.status[row]);
+        result.residual[b] = std::max({result.residual[b], f_.residual[row], off});
+        result.tokens_converged[b] += f_.status[row] == status::converged && off < options_.tolerance;
+    };
     bool is_known = true;
     double largest = 0;
-    index converged = tokens.front().t;
     for (place& p : tokens) {
-        const double r = residual(p);
+        const bool finite = is_finite(p);
+        if (is_known && !finite) {
+            solve_rest(p, result);
+            return true;
+        }
+        const double r = finite ? residual(p) : std::numeric_limits<double>::infinity();
         const bool stays = r < options_.tolerance / 10;
         std::copy_n(&f_.value(p.row, 0, 0), result.value.shape()[2], &result.value(sequence, p.t, 0));
         result.total_iterations[b] += f_.total_iterations[static_cast<std::size_t>(p.row)];
         p.jacobian = is_known ? none : 0;
-        if (is_known) result.status[b] = std::max(result.status[b], status_of(p));
-        if (is_known && r == unsolved) return poison(ell, p, result);
+        p.off = is_known ? 0 : r;
+        if (is_known) count(p, 0);
         if (stays || !is_known) largest = std::max(largest, r);
-        converged += is_known || r < options_.tolerance;
         is_known = is_known && stays;
     }
-    result.iterations[b] = ell;
-    result.residual[b] = largest;
-    result.tokens_converged[b] = converged;
     const bool has_converged = largest < options_.tolerance;
     if (!has_converged && ell < options_.ell_max) return false;
-    for (const place& p : tokens) result.status[b] = std::max(result.status[b], status_of(p));
-    if (!has_converged) result.status[b] = std::max(result.status[b], status::max_iterations);
+    for (const place& p : tokens)
+        if (p.jacobian != none) count(p, p.off);
+    if (!has_converged) detail::worsen(result.status[b], status::max_iterations);
     std::copy_n(&f_.carry(tokens.back().row, 0), width(), &result.carry(sequence, 0));
     return true;
 }
 
 template <class T, class Backend>
-bool newton_run<T, Backend>::poison(int ell, const place& from, solution<T>& result) const {
-    constexpr T nan = std::numeric_limits<T>::quiet_NaN();
+void newton_run<T, Backend>::solve_rest(const place& from, solution<T>& result) {
     const auto b = static_cast<std::size_t>(from.sequence);
     const index tokens = x_.shape()[1] - from.t;
-    std::fill_n(&result.value(from.sequence, from.t, 0), tokens * result.value.shape()[2], nan);
-    std::fill_n(&result.carry(from.sequence, 0), width(), nan);
-    result.iterations[b] = ell;
-    result.residual[b] = unsolved;
-    result.tokens_converged[b] = from.t;
-    return true;
+    x_rows_.assign({1, tokens, size_.d_in});
+    before_.assign({1, width()});
+    std::copy_n(&x_(from.sequence, from.t, 0), x_rows_.size(), x_rows_.data());
+    std::copy_n(state_before(from), width(), before_.data());
+    const solution<T> rest = evaluate(token_);
+    std::copy_n(rest.value.data(), rest.value.size(), &result.value(from.sequence, from.t, 0));
+    std::copy_n(rest.carry.data(), width(), &result.carry(from.sequence, 0));
+    detail::worsen(result.status[b], rest.status[0]);
+    result.total_iterations[b] += rest.total_iterations[0];
+    result.residual[b] = std::max(result.residual[b], rest.residual[0]);
+    result.tokens_converged[b] += rest.tokens_converged[0];
+    result.work += rest.work;
 }
 
 template <class T, class Backend>
@@ -314,6 +336,8 @@ void newton_run<T, Backend>::correct() {
             add_step(p, step, next);
             left.push_back(p);
         }
+        if (!std::all_of(next.begin(), next.end(), [](T x) { return math::is_finite(x); }))
+            std::copy_n(s, next.size(), next.data());
         for (std::size_t i = 0; i < next.size(); ++i) {
             step[i] = next[i] - s[i];
             s[i] = next[i];

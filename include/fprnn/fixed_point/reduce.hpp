@@ -94,8 +94,8 @@ struct chunk_of_a_token {
         f.work.mixer_applications += sequences;
         f.one_row(body::add_product<T>{f.tile * D, g.data, m, a.data});
     }
-    /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and a large x̄, beside which
-    /// g keeps its digits where k, which grows with the loss, is large.
+    /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and a large x̄, beside
+    /// which g keeps its digits where k, which grows with the loss, is large.
     void open_adjoint() const;
     /// The mixers of the tokens, U first.
     strided<const T> q() const { return f.values(f.graph.operand(found.mix, 0), row); }

@@ -14,7 +14,7 @@ inline constexpr index whole_sequence = std::numeric_limits<index>::max();
 
 /// How a sequence is cut into chunks that are solved one after the other, and when a chunk counts as solved:
 /// when max over its tokens of ‖f(y) − y‖_∞ / (‖f(y)‖_∞ + 1e-8) < tolerance
-///                                                                           (sec. algorithmic-implications).
+///                                                                              (sec. fp-mamba-iteration).
 /// Every chunk starts from y⁰ = 0. ℓ_max bounds the iterations of a chunk.
 struct chunked {
     index length = 1;

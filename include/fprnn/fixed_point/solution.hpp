@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/backend/default.hpp>
+#include <fprnn/core/host_device.hpp>
 #include <fprnn/core/tensor.hpp>
 #include <fprnn/operations/work.hpp>
 
@@ -12,12 +13,13 @@
 namespace fprnn {
 
 /// How a sequence's iteration ended; a sequence of several chunks has the worst of theirs, and one that
-/// diverged stays `diverged` when later chunks overflow. Not converging is data.
+/// diverged stays `diverged` when later chunks overflow. A sequence that does not converge is reported so;
+/// nothing is thrown.
 enum class status {
     converged,       ///< the residual fell below the tolerance in every chunk
     max_iterations,  ///< ℓ_max was reached while steps still shrank, or a `share` of the batch had enough
-    diverged,   ///< they overflowed, or ℓ_max was reached and the largest step of its last quarter was not 1 % below
-                ///< that of the quarter before: an orbit, say
+    diverged,  ///< the iterates overflowed, or ℓ_max was reached and the largest step of its last quarter was not 1 % below
+               ///< that of the quarter before: an orbit, say
     nonfinite,  ///< the first evaluation already held NaN or infinity
 };
 
@@ -30,6 +32,13 @@ inline const char* to_string(status s) {
     }
     return "";
 }
+
+namespace detail {
+/// `all` becomes `one` where that is worse; what overflows behind a chunk that diverged is its doing.
+FPRNN_BOTH inline void worsen(status& all, status one) {
+    if (all != status::diverged && all < one) all = one;
+}
+}  // namespace detail
 
 /// What the iteration did with each sequence. Of an expression with several fixed points the numbers are
 /// those of all their chunks together: the worst status, `diverged` where one of them diverged, the largest

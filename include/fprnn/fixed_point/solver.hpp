@@ -21,7 +21,7 @@ namespace fprnn {
 struct picard {};
 
 /// y ← δ f(y) + (1 − δ) y with δ = start; after `patience` evaluations without a new smallest residual δ ←
-/// decay · δ, sequence by sequence                                           (sec. algorithmic-implications).
+/// decay · δ, sequence by sequence                                           (app. evaluation, heuristics).
 struct damped {
     double start = 1, decay = 0.9;
     int patience = 15;

@@ -26,7 +26,7 @@ struct iteration {
 };
 
 /// Ends when the current residual, of the undamped f, is below the tolerance
-///                                                                           (sec. algorithmic-implications).
+///                                                                             (sec. fp-mamba-iteration).
 struct residual {
     double tolerance = 1e-4;
 };
@@ -34,12 +34,13 @@ struct residual {
 struct iterations {
     int most = 100;
 };
-/// Ends for all sequences of a batch at the same time: when the residuals of a share of them are below the
-/// tolerance, their quantile that is, linear between two               (sec. algorithmic-implications: 75 %).
+/// Ends for all sequences of a batch at the same time: when the quantile `of` of their residuals,
+/// interpolated
+/// linearly, is below the tolerance                                   (app. evaluation, heuristics: 75 %).
 /// It gives up what all other stops keep: how a sequence is solved depends on its neighbours. On the CPU
 /// alone. With best_ever a sequence counts with the smallest residual that it has had, as in the authors'
-/// code, and diverges unseen. It ends, too, when the δ of a damped solver is below least_delta in all
-/// sequences. Those that have not converged by then are `max_iterations`.
+/// code, so that one which diverges afterwards counts as converged. It ends, too, when the δ of a damped
+/// solver is below least_delta in all sequences. Those that have not converged by then are `max_iterations`.
 struct share {
     double of = 0.75;
     double tolerance = 0.1;

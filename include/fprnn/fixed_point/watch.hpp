@@ -123,7 +123,7 @@ public:
     /// Adds a chunk's outcome to the sequence's own.
     FPRNN_BOTH void report(tally& all, index tokens) const {
         // What overflowed poisons the chunks after it: they are its consequence, not another cause.
-        if (all.status != status::diverged && all.status < outcome_) all.status = outcome_;
+        detail::worsen(all.status, outcome_);
         all.iterations = math::maximum(all.iterations, iterations_);
         all.total_iterations += iterations_;
         all.residual = math::maximum(all.residual, residual_);

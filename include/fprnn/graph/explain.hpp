@@ -133,7 +133,7 @@ inline std::string explain(const view& g) {
         const std::string number = "#" + std::to_string(g.stages[k].fixed_point);
         if (several) text += "fixed point " + number + "\n";
         part(k, dependence::shifted, dependence::shifted,
-             "sees the token before: once a token with C = 1, else once an iteration:");
+             "sees the token before: once per token with C = 1, else once per iteration:");
         part(k, dependence::current, dependence::current, "iterated:");
         if (several) text += detail::outcome(g, k) + "\n";
         outside(k + 1, several ? "once, at fixed point " + number + ":" : "once, at the fixed point:");

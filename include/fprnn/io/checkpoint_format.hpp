@@ -15,10 +15,9 @@
 #include <utility>
 
 /// A checkpoint: a training_state as a safetensors file. Its arrays are the parameters and what is kept
-/// beside each, under theta., first_moment., second_moment. and last_good., and where windows go on what is known of
-/// them, under ongoing.; its metadata are the rest as
-/// text: the numbers, doubles with as many digits as bring back their bits, the run's configuration as JSON,
-/// the format's version and a checksum.
+/// beside each, under theta., first_moment., second_moment. and last_good., and where windows go on what is
+/// known of them, under ongoing.; its metadata are the rest as text: the numbers, doubles with as many digits
+/// as bring back their bits, the run's configuration as JSON, the format's version and a checksum.
 namespace fprnn {
 
 namespace detail {
@@ -108,9 +107,9 @@ void append_ongoing(std::vector<named_array>& arrays, const ongoing_sequences<T>
 
 }  // namespace detail
 
-/// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite, whose
-/// optimiser has seen a step that was taken back, and for a configuration that is neither an object nor null
-/// or has more than 16 levels.
+/// The bytes of a checkpoint. argument_error for a training that ended with numbers that are not finite,
+/// whose optimiser has seen a step that was taken back, and for a configuration that is neither an object nor
+/// null or has more than 16 levels.
 template <std::floating_point T>
 std::string encode_checkpoint(const training_state<T>& state, const nlohmann::ordered_json& configuration) {
     require(state.optimiser.steps() == state.steps, "encode_checkpoint", [&] {

@@ -13,8 +13,9 @@
 
 /// NumPy's .npy: one array a file.
 ///
-///     "\x93NUMPY"  major  minor  N (2 bytes; 4 from version 2 on)  N bytes of text: {'descr': '<f8', 'fortran_order': False,
-///     'shape': (3, 4), }, spaces and a line feed   the array, row-major
+///     "\x93NUMPY"  major  minor  N (2 bytes; 4 from version 2 on)
+///     N bytes of text: {'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }, spaces and a line feed
+///     the array, row-major
 namespace fprnn {
 
 static_assert(std::endian::native == std::endian::little, "files are little-endian, and nothing here swaps bytes");

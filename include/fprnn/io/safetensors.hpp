@@ -10,7 +10,9 @@
 
 /// The safetensors format: named arrays that other programs read, too.
 ///
-///     N (8 bytes)   N bytes of JSON: {"name": {"dtype", "shape", "data_offsets": [begin, end]}, …}   the arrays, row-major
+///     N (8 bytes)
+///     N bytes of JSON: {"name": {"dtype", "shape", "data_offsets": [begin, end]}, …}
+///     the arrays, row-major
 ///
 /// All little-endian. Offsets count from the end of the header, and every byte after it belongs to one array.
 namespace fprnn {

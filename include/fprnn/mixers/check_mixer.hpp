@@ -54,15 +54,16 @@ std::string team_name() {
 /// Tries the laws of fprnn::mixer on M, on the given teams, none given: on serial_team and pack_team, with
 /// random raw numbers in double:
 ///
-///     mix          overwrites out; linear in v and w; w + Q (v − w); a null v or w is zero; out may be v; Q is claims.dense
+///     mix          overwrites out; linear in v and w; w + Q (v − w); a null v or w is zero; out may be v; Q
+///                  is claims.dense
 ///     mix_back     v̄ += Qᵀ ō, w̄ += ō − Qᵀ ō, to rounding, entry by entry; either may be null
 ///     mix_back_q, prepare_back     += what difference quotients say, for every prepared and raw number
 ///     compact      I − Q = U S Uᵀ with S lower triangular, where M is a compact_mixer
 ///     norm         ‖Q‖₂ ≤ 1 and ‖I − Q‖₂ < 1, where these are claimed
 ///     all          write what they are given and nothing beside it, read nothing that scratch held before
-///     threads      of mixers that keep the other laws, unless claims.several_threads is false: on a team of three, each with some of the
-///                  channels, they give what they give on one, mix_back and mix_back_q without a wait between them. Loops that do not go through Team are found so, and missing waits,
-///                  but for those that threads happen to do without that begin one after the other
+///     threads      unless claims.several_threads is false, and only if all other laws hold: a team of three
+///                  threads, each with some of the channels, gives the results of one thread, without a wait
+///                  between mix_back and mix_back_q. It finds loops without Team, and most missing waits
 ///
 /// Returns what is broken, and does not throw because of it. Functions that read where they must not (a null
 /// v, say) end the program as they do anywhere; AddressSanitizer says where. argument_error when M::check

@@ -41,23 +41,26 @@ concept prepares_with_scratch = prepares_in_scratch<M> &&
 ///     M::check(D)                                     argument_error when D does not fit; may be left out
 ///     M::name                                         what explain(layer) calls it; may be left out
 ///     M::prepare<Team>(D, raw, q)                     q from the values of its maps, raw[k]
-///     M::prepare_back<Team>(D, raw, q, q_bar, raw_bar)             raw_bar[k] +=; q is what prepare made of raw
-///     M::prepare_scratch(D)                           where M has it, prepare and prepare_back receive so many numbers of scratch
-///                                                     as their last argument
+///     M::prepare_back<Team>(D, raw, q, q_bar, raw_bar)             raw_bar[k] +=; q is what prepare made of
+///                                                                  raw
+///     M::prepare_scratch(D)                           where M has it, prepare and prepare_back receive so
+///                                                     many numbers of scratch as their last argument
 ///     M::mix<Team>(D, q, v, w, out, scratch)          a null v or w is zero; out may be v
-///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either may be null
+///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō, or null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
 /// A team executes them, of one thread or of several, each with some of the channels. So that a mixer runs on
 /// several, too,
 ///
-///     FPRNN_BOTH               is said of each of these functions, but for sizes and check, and of what they call: a GPU takes no
-///                              other mixer
-///     Team::each, sum, max     go over channels, n ≤ D at a time; in all of them a thread has the same ones of n
+///     FPRNN_BOTH               is said of each of these functions, but for sizes and check, and of what they
+///                              call: a GPU takes no other mixer
+///     Team::each, sum, max     go over channels, n ≤ D at a time; in all of them a thread has the same ones
+///                              of n
 ///     Team::once               writes what belongs to no channel
-///     held, room               of fprnn/backend/backend.hpp say which rows they read more than once; one that calls them has M::holds = true, so
-///                              that these are registers
-///     Team::once([] {})        waits, before what another thread has written in this function is read, and before it is overwritten
+///     held, room               of fprnn/backend/backend.hpp say which rows they read more than once; one
+///                              that calls them has M::holds = true, so that these are registers
+///     Team::once([] {})        waits, before what another thread has written in this function is read, and
+///                              before it is overwritten
 ///
 /// Everybody waits between two functions, but not between mix_back and mix_back_q. A mixer of plain loops is
 /// one for the CPU alone: each thread goes through all of them, and adjoints add what they add as often as

@@ -26,8 +26,7 @@ inline void require_directions(index R, const char* name, const char* of, index 
 }  // namespace mixing
 
 /// Mixers I − Q = U S Uᵀ with R directions ū_i = SiLU(u_i) / ‖SiLU(u_i)‖, the columns of U, and α_i = Scale ·
-/// σ(a_i).
-///                                                                   (sec. parametrization-Q-Lambda, app. fixed-point-mamba)
+/// σ(a_i) (sec. parametrization-Q-Lambda, app. fixed-point-mamba).
 /// Raw: u [R·D] and a [R]; prepared: ū [R·D], then `few`: α [R], 1/‖SiLU(u_i)‖ [R] for the adjoint, and what
 /// S takes beside α. Scale 1 is the paper's, 2 the authors' code's. With e = v − w, out = v − U c where c = S
 /// Uᵀe, so that a row is read twice, whatever R is. Self has

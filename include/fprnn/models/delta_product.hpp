@@ -38,12 +38,14 @@ namespace fprnn::models {
 /// (Gated) DeltaProduct, H heads whose state S [K,V] is multiplied by n_h generalised reflections a token
 /// (Yang et al. 2024, Siems et al. 2025):
 ///
-///     S ← α_t S;   for j < n_h:  S ← S + β_j k_j (v_j − Sᵀk_j)ᵀ;   o_t = RMSNorm_V(Sᵀq_t),   out = W_o (o ⊙ SiLU(W_g u))
+///     S ← α_t S;   for j < n_h:  S ← S + β_j k_j (v_j − Sᵀk_j)ᵀ;
+///     o_t = RMSNorm_V(Sᵀq_t),   out = W_o (o ⊙ SiLU(W_g u))
 ///
 /// with |q| = |k_j| = 1 in each head, β = σ(W_β u) and α = exp(−exp(A) ⊙ softplus(W_α u + bias)). Sizes:
 /// heads, d_key = K, d_inner = H V.
 ///
-///     auto block = fprnn::models::delta_product<fprnn::models::delta_options{.steps = 4, .negative_eigenvalues = true}>();
+///     constexpr fprnn::models::delta_options options{.steps = 4, .negative_eigenvalues = true};
+///     auto block = fprnn::models::delta_product<options>();
 template <delta_options Options = delta_options{}>
 auto delta_product() {
     using namespace symbols;

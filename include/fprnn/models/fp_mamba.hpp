@@ -6,14 +6,15 @@
 /// Blocks [B,T,d_in] → [B,T,d_in], pre-norm and residual. Names are those of the parameters.
 namespace fprnn::models {
 
-/// What paper and authors' code do not agree on, or leave open; the first value is fp_mamba(mixer)'s.
+/// What the paper and the authors' code do not agree on, or leave open. The values here are those of
+/// fp_mamba(mixer).
 struct fp_mamba_options {
     /// K: x = SiLU(convolution of K tokens of W_x u), as the code has it in all tasks but A5 and S5; 0: x =
     /// W_x u.
     int convolution = 0;
-    /// Where the gate SiLU(z) stands and what z sees. outside: behind the loop, of u_t and y_{t−1}, the code's
-    /// default; inside: before the norm, y = LayerNorm(SiLU(z) ⊙ …), of u_t, as the paper has it and the code for
-    /// text; inside_seeing_y: the same of u_t and y_{t−1}, which neither has.
+    /// Where the gate SiLU(z) stands and what z sees. outside: behind the loop, of u_t and y_{t−1}, the
+    /// code's default; inside: before the norm, y = LayerNorm(SiLU(z) ⊙ …), of u_t, as the paper has it and
+    /// the code for text; inside_seeing_y: the same of u_t and y_{t−1}, which neither has.
     enum class gating { outside, inside, inside_seeing_y } gate = gating::outside;
     /// Δ, and λ through it, sees y_{t−1}, too.                                                   (tab. h_t-1)
     bool delta_sees_y = false;
@@ -26,8 +27,8 @@ struct fp_mamba_options {
     /// What Q sees: x_t and y_{t−1} side by side, their sum, as in the authors' copying experiment, or x_t
     /// alone.
     enum class seen { side_by_side, sum, x } mixer_sees = seen::side_by_side;
-    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and z,
-    /// "b_y", "c_y" and "z_y".
+    /// Weight-normalises the maps that the authors' code does: those of the mixer, and of y_{t−1} in b, c and
+    /// z, "b_y", "c_y" and "z_y".
     bool weight_norm = false;
 
     static constexpr int sixteenth_of_d_in = -1;
@@ -123,7 +124,7 @@ namespace fprnn::models {
 ///     y_t = LayerNorm(c̄_tᵀ H_t + D ⊙ x̃_t)
 ///
 /// Q, b, c see x_t and y_{t−1}^{ℓ−1}; λ and Δ see x_t; the gate stands outside of the loop and sees y_{t−1}.
-/// `Options` say otherwise:
+/// `Options` changes these choices:
 ///
 ///     constexpr fprnn::models::fp_mamba_options options{
 ///         .convolution = 4, .gate = fprnn::models::fp_mamba_options::gating::inside};

@@ -14,7 +14,7 @@ struct fp_mamba2_options {
     int groups = 1;
     /// b̄ and c̄ have length 1 in each group.
     bool normalise = true;
-    /// The maps that the code has so are weight-normalised: those of the mixer, and of y_{t−1} in b, c and
+    /// Weight-normalises the maps that the authors' code does: those of the mixer, and of y_{t−1} in b, c and
     /// the second gate, "gate_y".
     bool weight_norm = false;
 };
@@ -34,11 +34,12 @@ inline auto skip_of_heads() { return repeat<channels_of_a_head>(constant<1>() * 
 
 namespace fprnn::models {
 
-/// FP-Mamba2 with the given mixer, H heads of D/H channels that share b and c: the framework on Mamba-2, of
-/// whose equations the paper gives none and the authors' code a block that cannot run. The gate is where
-/// Mamba-2 has it, before the norm, and so in the loop.
+/// FP-Mamba2 with the given mixer, H heads of D/H channels that share b and c: the paper's framework applied
+/// to Mamba-2. The paper gives no equations for it, and the block in the authors' code cannot run. As in
+/// Mamba-2, the gate stands before the norm, and therefore inside the loop.
 ///
-///     S_h ← a_h S_h + b̄ (Δ_h x̃_h)ᵀ,   x̃ = Q x + (I − Q) y^{ℓ−1},   y = RMSNorm((S_hᵀ c̄ + D_h x̃_h)_h ⊙ SiLU(W_z u))
+///     S_h ← a_h S_h + b̄ (Δ_h x̃_h)ᵀ,   x̃ = Q x + (I − Q) y^{ℓ−1},
+///     y = RMSNorm((S_hᵀ c̄ + D_h x̃_h)_h ⊙ SiLU(W_z u))
 ///
 /// Q sees x_t and y_{t−1}; b̄ and c̄, of length 1 in each group, see u_t and y_{t−1}; Δ [H] and a =
 /// exp(−exp(A) ⊙ Δ) see u_t.

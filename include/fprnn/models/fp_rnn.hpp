@@ -10,12 +10,12 @@ struct fp_rnn_options {
     bool mixer_sees_h = true;
 };
 
-/// FP-RNN with the given mixer, as fp_mamba's.           (eq. fixed-point-iteration-in-depth-with-dependence)
+/// FP-RNN with the given mixer, see fp_mamba.            (eq. fixed-point-iteration-in-depth-with-dependence)
 ///
 ///     h_t = λ_t ⊙ h_{t−1} + (1 − λ_t) ⊙ (Q_t (b_t ⊙ x_t) + (I − Q_t) h_t^{ℓ−1})
 ///
 /// with b = SiLU(W_b x), λ = σ(W_λ x + bias), Q seeing x_t and h_{t−1}^{ℓ−1}; read out as c(x_t, h_{t−1}) ⊙
-/// h_t, gated and normalised, as the authors' code does. `Options` say otherwise:
+/// h_t, gated and normalised, as the authors' code does. `Options` changes this:
 /// fp_rnn<fp_rnn_options{.mixer_sees_h = false}>(kronecker).
 template <fp_rnn_options Options, class Mixer>
 auto fp_rnn(Mixer mixer) {

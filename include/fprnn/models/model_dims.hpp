@@ -10,16 +10,16 @@ namespace fprnn::models {
 /// The sizes of a model: tokens in [0, vocabulary) in, or `inputs` real numbers a token; logits over
 /// `classes` out, or as many real numbers.
 struct model_dims {
-    index vocabulary = 0;
-    index classes = 0;
-    index d_model = 64;
-    index d_inner = 64;
-    index d_state = 16;
-    index heads = 1;
-    index d_head = 16;
-    index d_key = 16;
-    index context = 256;  ///< tokens that attention has room for
-    int layers = 1;       ///< how often the block, or the stack of blocks, stands there
+    index vocabulary = 0;  ///< tokens that there are; 0 with real inputs
+    index classes = 0;     ///< logits, or real outputs, of a token
+    index d_model = 64;    ///< channels between blocks, a block's d_in
+    index d_inner = 64;    ///< D, channels inside of a block
+    index d_state = 16;    ///< N, rows of a matrix state
+    index heads = 1;       ///< H, of models with heads, which say what it divides
+    index d_head = 16;     ///< channels of a head's value, where an expression names d_head
+    index d_key = 16;      ///< K, channels of a head's keys, or rows of its state
+    index context = 256;   ///< tokens that attention has room for
+    int layers = 1;        ///< how often the block, or the stack of blocks, stands there
     /// The logits are those of the embedding's own rows: the head has no map, and the embedding starts with
     /// deviation 0.02.
     bool tied = false;

@@ -85,8 +85,8 @@ variable linear(tape<T, Backend, T>& t, const std::string& W, variable x) {
     });
 }
 
-/// The mean cross-entropy of logits [B,T,V], of labels that may be smoothed; `result`, when given, receives the
-/// rest.
+/// The mean cross-entropy of logits [B,T,V], of labels that may be smoothed; `result`, when given, receives
+/// the rest.
 template <class T, backend_for<T> Backend, class X>
 variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::int32_t> targets,
                        cross_entropy_result<T>* result = nullptr, double smoothing = 0) {

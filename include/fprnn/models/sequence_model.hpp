@@ -6,6 +6,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <tuple>
@@ -59,6 +60,12 @@ public:
     sequence_model(stack_of<Blocks...>, model_dims sizes, chunked schedule = {}, adjoint a = implicit{})
         : sequence_model(Blocks{}..., sizes, schedule, a) {}
 
+    /// Tokens that a sequence may have, all windows of it together: `context` where a block attends.
+    index most_tokens() const {
+        const bool attends = (layer<Blocks>::nodes.contains(graph::kind::attention) || ...);
+        return attends ? size.context : std::numeric_limits<index>::max();
+    }
+
     /// Block i of the stack: its schedule, solver, stop and adjoint may be changed.
     template <std::size_t i = 0>
     auto& block() {
@@ -69,13 +76,16 @@ public:
         return std::get<i>(blocks_);
     }
 
+    /// All parameters; each starts from its name, its shape and the seed. Errors: a size out of its range, or
+    /// that a block refuses.
     template <class T>
     parameter_tree<T> init(seed s) const {
         static constexpr std::array<graph::view, sizeof...(Blocks)> stack{layer<Blocks>::nodes...};
         return models::init<T>(size, stack, size.tied ? final_norm_layer::nodes : head_layer::nodes, s);
     }
 
-    /// Logits [B,T,classes] on the tape. `how`, when given, receives the convergence of every block.
+    /// Logits [B,T,classes] on the tape, of tokens [B,T] in [0, vocabulary). `how`, when given, receives the
+    /// convergence of every block. Errors: shapes, a token outside, parameters of another model.
     template <class T, backend_for<T> Backend, class X>
     variable operator()(tape<T, Backend, X>& t, view<const std::int32_t> tokens,
                         same<solutions<T, Backend, X>>* how = nullptr) const {
@@ -121,8 +131,8 @@ public:
             t, reader_.template on<T, Backend>(), x, n, how);
     }
 
-    /// Logits [B,T,classes] without a tape, in a tensor of the backend; sequences between layers are stored
-    /// as X, and so are the logits.
+    /// Logits [B,T,classes] without a tape, in a tensor of the backend, of tokens [B,T] in [0, vocabulary);
+    /// sequences between layers are stored as X, and so are the logits. Errors: as on a tape.
     template <class T, backend_for<T> Backend = default_backend, class X = T>
     auto evaluate(const parameter_tree<T>& theta, view<const std::int32_t> tokens,
                   same<solutions<T, Backend, X>>* how = nullptr, Backend backend = Backend{},

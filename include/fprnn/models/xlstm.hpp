@@ -8,7 +8,8 @@ namespace fprnn::models {
 /// SiLU(convolution of K tokens of x_m), q and k are maps of c and v one of x_m, each block-diagonal with
 /// blocks of Block × Block; the gates are maps of [q; k; v].
 ///
-///     out = in + W_down ((LayerNorm_head(h) + skip ⊙ c) ⊙ SiLU(W_z u)),   h = mLSTM(i, f, k, v, q),   u = LayerNorm(in)
+///     u = LayerNorm(in),   h = mLSTM(i, f, k, v, q),
+///     out = in + W_down ((LayerNorm_head(h) + skip ⊙ c) ⊙ SiLU(W_z u))
 ///
 /// Sizes: heads, d_inner = D, which Block and heads must divide. The gates' maps start at 0, f's bias uniform
 /// on [3, 6).
@@ -36,7 +37,8 @@ auto mlstm_block() {
 /// channels of the input and of y_{t−1}. i and f see SiLU(convolution of K tokens of u), or u where K is 0, z
 /// and o see u = LayerNorm(in).
 ///
-///     out = in + LayerNorm_head(y),   y = sLSTM(i, f, z, o),   each gate W u + R y_{t−1} + bias, W and R block-diagonal
+///     y = sLSTM(i, f, z, o),   each gate W u + R y_{t−1} + bias, W and R block-diagonal,
+///     out = in + LayerNorm_head(y)
 ///
 /// As a fixed point it sees y_{t−1}^{ℓ−1} and nothing of its own token: one-token chunks take one evaluation.
 /// heads must divide d_in. R starts at 0, f's bias uniform on [−7, 5). The published block has an MLP

@@ -21,9 +21,9 @@ struct affine_map {
     /// The identity.
     explicit affine_map(const shape& s) : factor(s), term(s) { std::fill(factor.begin(), factor.end(), T(1)); }
 
-    /// What it makes of h, in place.
+    /// What it makes of h, in place; of 0 the term, also where the factor has overflowed.
     void apply(tensor<T>& h) const {
-        for (index i = 0; i < h.size(); ++i) h[i] = factor[i] * h[i] + term[i];
+        for (index i = 0; i < h.size(); ++i) h[i] = h[i] == T(0) ? term[i] : factor[i] * h[i] + term[i];
     }
 };
 

@@ -11,7 +11,8 @@
 /// sigmoid<argument<1>>>.
 ///
 /// Every node has  value(a)         its value, given the arguments a[0], a[1], …
-///                 back(a, g, bar)  adds to bar[i] the cotangent of argument i, given the cotangent g of the value.
+///                 back(a, g, bar)  adds to bar[i] the cotangent of argument i, given the cotangent g of the
+///                                  value.
 namespace fprnn::chain {
 
 template <int Place>
@@ -150,8 +151,8 @@ struct exp_function {
 
 struct tanh_function {
     static constexpr const char* name = "tanh";
-    /// tanh(x) = 2 σ(2x) − 1, which has no digits of a small x. Below 5/8 it is Lambert's continued fraction x /
-    /// (1 + x² / (3 + x² / (5 + …))) as far as 15: 6 · 10⁻¹⁸ off at most.
+    /// tanh(x) = 2 σ(2x) − 1, which has no digits of a small x. Below 5/8 it is Lambert's continued fraction
+    /// x / (1 + x² / (3 + x² / (5 + …))) as far as 15: 6 · 10⁻¹⁸ off at most.
     template <class V>
     FPRNN_BOTH static V value(V x) {
         using math::abs, math::multiply_add, math::select;

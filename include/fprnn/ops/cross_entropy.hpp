@@ -17,9 +17,9 @@ inline constexpr std::int32_t ignored_target = -1;
 /// What a token's largest logit, the first of them, says of its target.
 enum class answer : std::uint8_t { wrong, right, ignored };
 
-/// Mean of −log softmax(logits)[target] over the tokens that count, and what else a loss pass knows. With labels
-/// that are smoothed by ε, of −Σ_k q_k log softmax(logits)[k], where q is ε/V of each of the V classes and 1 − ε
-/// more of the target. Source: Szegedy et al. 2016, section 7.
+/// Mean of −log softmax(logits)[target] over the tokens that count, and what else a loss pass knows. With
+/// labels that are smoothed by ε, of −Σ_k q_k log softmax(logits)[k], where q is ε/V of each of the V classes
+/// and 1 − ε more of the target. Source: Szegedy et al. 2016, section 7.
 template <class T>
 struct cross_entropy_result {
     double loss = 0;                ///< nats per token; 0 when no token counts
@@ -187,8 +187,8 @@ cross_entropy_result<element<A>> cross_entropy(const A& logits, view<const std::
 }
 
 /// The adjoint: logits_bar += loss_bar (softmax − q) / tokens where the target counts.
-/// logits, logits_bar: [B,T,V]; targets: [B,T]; accumulates. Errors: shapes, a target outside, a smoothing out of
-/// its range.
+/// logits, logits_bar: [B,T,V]; targets: [B,T]; accumulates. Errors: shapes, a target outside, a smoothing
+/// out of its range.
 template <array_like A, backend_of<A> Backend = reference>
 void cross_entropy_back(const A& logits, view<const std::int32_t> targets, element<A> loss_bar, writes<A> logits_bar,
                         Backend backend = {}, double smoothing = 0) {

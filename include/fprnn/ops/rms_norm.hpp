@@ -76,7 +76,10 @@ tensor<element<A>> rms_norm(const A&, const Others&...) {
     return {};
 }
 
-/// The adjoint. With r = 1/√(mean x² + 1e-5), z = r x and q = w ⊙ ȳ:  x̄ += r (q − z mean(z ⊙ q)),  w̄ += Σ_rows z ⊙ ȳ.
+/// The adjoint. With r = 1/√(mean x² + 1e-5), z = r x and q = w ⊙ ȳ:
+///
+///     x̄ += r (q − z mean(z ⊙ q)),   w̄ += Σ_rows z ⊙ ȳ
+///
 /// x, y_bar, x_bar: [..,D]; weight, weight_bar: [D]; accumulates. Errors: shapes that do not match.
 template <array_like A, backend_of<A> Backend = reference>
 void rms_norm_back(const A& x, reads<A> weight, reads<A> y_bar, writes<A> x_bar, writes<A> weight_bar,

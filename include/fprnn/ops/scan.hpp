@@ -149,9 +149,9 @@ void scan_into(A& h, reads<A> lambda, reads<A> u, reads<A> carry = {}, direction
 /// Diagonal scan: h_t = λ_t ⊙ h_{t−1} + u_t, from h_{−1} = carry.                             (eq. intro_rnn)
 /// lambda, u: [B,T,D]; carry: [B,D], zero when left out; returns h [B,T,D]. The carry out is h's last token,
 /// or the carry itself where T = 0. Reversed: h_t = λ_t ⊙ h_{t+1} + u_t, from h_T = carry, and the carry out
-/// is the first token. Real and complex. Two calls with the carry between them give the bits of one, but for a
-/// single channel of many tokens: on Eigen's packets it is computed by stretches of time, of which a product of
-/// decays λ is formed. Errors: shapes that do not match.
+/// is the first token. Real and complex. Two calls with the carry between them give the bits of one, but for
+/// a single channel of many tokens: on Eigen's packets it is computed by stretches of time, of which a
+/// product of decays λ is formed. Errors: shapes that do not match.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>
 tensor<element<A>> scan(const A& lambda, reads<A> u, reads<A> carry = {}, direction d = direction::forward,
                         Backend backend = {}) {

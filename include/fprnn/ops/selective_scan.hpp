@@ -69,8 +69,10 @@ struct selective_scan_value {
     tensor<T> y, H;
 };
 
-/// Scan with a matrix state: H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,  y_t = c_tᵀ H_t, from H_{−1} = H.
-///                                                                                        (eq. mamba, app. mamba-definition)
+/// Scan with a matrix state, from H_{−1} = H (eq. mamba, app. mamba-definition):
+///
+///     H_t = exp(−exp(ω) ⊙ Δ_t) ⊙ H_{t−1} + b_t (Δ_t ⊙ u_t)ᵀ,   y_t = c_tᵀ H_t
+///
 /// delta, u: [B,T,D]; omega: [N,D]; b, c: [B,T,N]; H: [B,N,D], zero when left out. selective_scan_into uses
 /// the memory of `out` when it has the shapes. Errors: shapes that do not match.
 template <host_array A, host_memory_backend<element<A>> Backend = reference>

@@ -168,7 +168,10 @@ FPRNN_BOTH void selective_scan_close(index N, index D, const T* delta, const T* 
     });
 }
 
-/// The part of the adjoint that iterations need: with Ḣ_t += c_t ȳ_tᵀ,  ū_t += Δ_t ⊙ (b_tᵀ Ḣ_t),  Ḣ_{t−1} = λ_t ⊙ Ḣ_t.
+/// The part of the adjoint that iterations need:
+///
+///     Ḣ_t += c_t ȳ_tᵀ,   ū_t += Δ_t ⊙ (b_tᵀ Ḣ_t),   Ḣ_{t−1} = λ_t ⊙ Ḣ_t
+///
 /// H_bar enters as the cotangent of H_{T−1} and leaves as that of H_{−1}.
 template <class Team, class T>
 FPRNN_BOTH void selective_scan_back_input(const selective_scan_shape& s, const T* A, const T* delta, const T* b,

@@ -9,13 +9,16 @@ namespace fprnn {
 /// Tries the laws of fprnn::recurrence on M, on serial_team, pack_team and a team of three threads, with
 /// random numbers in double, for sequences of 35 tokens:
 ///
-///     step         is claims.plain, where there is one; has the same state without y and in place; goes on where a call before ended
+///     step         is claims.plain, where there is one; has the same state without y and in place; goes on
+///                  where a call before ended
 ///     open, close  have the y and the state of step, with and without a token before that was not closed
 ///     step_of      of some channels and of the others is step; step_hoisted is step to the bit
-///     back         accumulates; a null cotangent changes no other; open_back and back_input send what it does
-///     gradients    of inputs, parameters and the state before are what difference quotients say, through states that are recomputed
-///     all          write what they are given and nothing beside it, read nothing that scratch held before, and give on several threads
-///                  what they give on one
+///     back         accumulates; a null cotangent changes no other; open_back and back_input send what it
+///                  does
+///     gradients    of inputs, parameters and the state before are what difference quotients say, through
+///                  states that are recomputed
+///     all          write what they are given and nothing beside it, read nothing that scratch held before,
+///                  and give on several threads what they give on one
 ///
 /// Returns what is broken, and does not throw because of it. argument_error when no widths are claimed or
 /// M::of refuses some.

@@ -69,7 +69,8 @@ struct convolution_recurrence {
         });
     }
 
-    /// x̄ += S̄_{K−2} + w_{K−1} ⊙ ȳ,  S̄_j ← S̄_{j−1} + w_j ⊙ ȳ with S̄_{−1} = 0,  w̄_j += S_j ⊙ ȳ, where S_{K−1} = x.
+    /// x̄ += S̄_{K−2} + w_{K−1} ⊙ ȳ,  S̄_j ← S̄_{j−1} + w_j ⊙ ȳ with S̄_{−1} = 0,  w̄_j += S_j ⊙ ȳ, where
+    /// S_{K−1} = x.
     template <class Team, class T>
     FPRNN_BOTH static void back(const sizes& s, const T* w, const small_array<const T*, inputs>& x, const T* S,
                                 const T* y_bar, T* S_bar, const small_array<T*, inputs>& x_bar, T* w_bar, T*) {

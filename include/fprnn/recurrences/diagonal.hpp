@@ -10,7 +10,10 @@
 
 namespace fprnn {
 
-/// The diagonal scan of λ and u as a recurrence, whose state is its value:      h_t = λ_t ⊙ h_{t−1} + u_t      (eq. intro_rnn)
+/// The diagonal scan of λ and u as a recurrence, whose state is its value (eq. intro_rnn):
+///
+///     h_t = λ_t ⊙ h_{t−1} + u_t
+///
 /// λ, u and h have D channels. Errors: other widths. scan(λ, u) is the same with a loop of its own, over the
 /// sequences of a tile side by side: in expressions it is what `scan` evaluates.
 struct diagonal_recurrence {

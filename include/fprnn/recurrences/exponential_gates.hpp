@@ -9,7 +9,8 @@ namespace fprnn {
 /// what is multiplied by e^i is added. Beside it stands m, the logarithm of the largest weight in it, and C
 /// holds the state in units of e^{⌈m⌉}:
 ///
-///     m ← max(log σ(f) + m⁻, i),   C ← f' C + i' …,   f' = exp(log σ(f) + ⌈m⁻⌉ − ⌈m⌉) < e,   i' = exp(i − ⌈m⌉) ≤ 1
+///     m ← max(log σ(f) + m⁻, i),   C ← f' C + i' …,
+///     f' = exp(log σ(f) + ⌈m⁻⌉ − ⌈m⌉) < e,   i' = exp(i − ⌈m⌉) ≤ 1
 ///
 /// Nothing overflows. ⌈m⌉ is constant but for its steps, so that no gradient goes through it: derivatives of
 /// C at a constant unit are the derivatives of C. m = 0 says that the state is empty, whatever C holds, since

@@ -63,8 +63,11 @@ struct gated_delta_recurrence {
         }
     }
 
-    /// With G the cotangent of S behind a step, ρ = Gᵀk, r̄ = β ρ:  β̄ += ρᵀr,  k̄ += β G r − S r̄,  v̄ += r̄,  G ← G − k r̄ᵀ;  before them
-    /// q̄ += S ȳ, G ← G + q ȳᵀ, and after them ᾱ += ⟨G, S⟩, G ← α G.
+    /// With G the cotangent of S behind a step, ρ = Gᵀk and r̄ = β ρ:
+    ///
+    ///     before the steps    q̄ += S ȳ,   G ← G + q ȳᵀ
+    ///     each of them        β̄ += ρᵀr,   k̄ += β G r − S r̄,   v̄ += r̄,   G ← G − k r̄ᵀ
+    ///     after them          ᾱ += ⟨G, S⟩,   G ← α G
     template <class Team, class T>
     FPRNN_BOTH static void back(const sizes& s, const T*, const small_array<const T*, inputs>& x, const T* S,
                                 const T* y_bar, T* G, const small_array<T*, inputs>& x_bar, T*, T* scratch) {

@@ -13,7 +13,8 @@ namespace fprnn {
 /// xLSTM's matrix cell of the raw gates i and f, of k, v and q, a state C [K,V] and n [K] for each of H heads
 /// (Beck et al. 2024):
 ///
-///     C_t = σ(f) C_{t−1} + e^i κ_t v_tᵀ,   n_t = σ(f) n_{t−1} + e^i κ_t,   y_t = C_tᵀq_t / max(|n_tᵀq_t|, 1),   κ = k / √K
+///     C_t = σ(f) C_{t−1} + e^i κ_t v_tᵀ,   n_t = σ(f) n_{t−1} + e^i κ_t,   κ = k / √K,
+///     y_t = C_tᵀq_t / max(|n_tᵀq_t|, 1)
 ///
 /// A token has i and f [H], k and q [H,K], v and y [H,V]. The state is [H, KV + K + 1]: C and n of a head in
 /// units of e^{⌈m⌉}, in which the 1 of the denominator is e^{−⌈m⌉}, and m, see exponential_gates. y does not
@@ -65,8 +66,11 @@ struct mlstm_recurrence {
         }
     }
 
-    /// With a = n_tᵀq, r = 1 / max(|a|, b) and G, g the cotangents of C_t and n_t:  G += r q ȳᵀ,  w = C_t ȳ,  ā = −sign(a) r² qᵀw where |a| > b,
-    /// else 0;  g += ā q,  q̄ += r w + ā n_t,  v̄ += i' Gᵀκ,  κ̄ = i' (G v + g),  ī' = κᵀ(G v + g),  f̄' = ⟨G, C_{t−1}⟩ + gᵀn_{t−1};  G ← f' G,  g ← f' g.
+    /// With a = n_tᵀq, r = 1 / max(|a|, b) and G, g the cotangents of C_t and n_t:
+    ///
+    ///     G += r q ȳᵀ,   w = C_t ȳ,   ā = −sign(a) r² qᵀw where |a| > b, else 0,
+    ///     g += ā q,   q̄ += r w + ā n_t,   v̄ += i' Gᵀκ,   κ̄ = i' (G v + g),
+    ///     ī' = κᵀ(G v + g),   f̄' = ⟨G, C_{t−1}⟩ + gᵀn_{t−1};   G ← f' G,   g ← f' g
     template <class Team, class T>
     FPRNN_BOTH static void back(const sizes& s, const T*, const small_array<const T*, inputs>& x, const T* S,
                                 const T* y_bar, T* S_bar, const small_array<T*, inputs>& x_bar, T*, T*) {

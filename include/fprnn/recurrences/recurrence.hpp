@@ -20,20 +20,24 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 ///
 ///     M::name                                   what explain(layer) calls it
 ///     M::inputs                                 K, a std::size_t
-///     M::sizes                                  what the functions below need to know of the widths, a trivially copyable type
-///     M::of(widths)                             the sizes, from the inputs' widths, a std::array<index, K>. argument_error where
-///                                               these do not fit
+///     M::sizes                                  what the functions below need to know of the widths, a
+///                                               trivially copyable type
+///     M::of(widths)                             the sizes, from the inputs' widths, a std::array<index, K>.
+///                                               argument_error where these do not fit
 ///     M::state(of), M::value(of)                numbers of S and of y_t
 ///     M::scratch(of)                            numbers of scratch that `back` needs
-///     M::step<Team>(of, p, x, from, to, y)      S_t = to and y from S_{t−1} = from, which may be the same memory; y null: S_t alone
+///     M::step<Team>(of, p, x, from, to, y)      S_t = to and y from S_{t−1} = from, which may be the same
+///                                               memory; y null: S_t alone
 ///     M::back<Team>(of, p, x, S, y_bar, S_bar, x_bar, p_bar, scratch)
-///                                               the adjoint: S = S_{t−1}; S_bar enters as the cotangent of S_t that later tokens sent
-///                                               and leaves as that of S_{t−1}; x_bar[k] += …, p_bar += …, each of which may be null
+///                                               the adjoint: S = S_{t−1}; S_bar enters as the cotangent of
+///                                               S_t that later tokens sent and leaves as that of S_{t−1};
+///                                               x_bar[k] += …, p_bar += …, each of which may be null
 ///
 /// A recurrence with parameters has, besides,
 ///
 ///     M::parameters(of)                         their number; `p` above is what prepare has made of them
-///     M::declare(of, name)                      what they are, in expressions: parameter_specs, whose numbers stand one behind the other
+///     M::declare(of, name)                      what they are, in expressions: parameter_specs, whose
+///                                               numbers stand one behind the other
 ///     M::prepare<Team>(of, raw, p)
 ///     M::prepare_back<Team>(of, p, p_bar, raw_bar)                     raw_bar += …
 ///
@@ -41,7 +45,8 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 /// the channels of one sequence; and it may hoist what it computes of some inputs, once where these do not
 /// depend on the iterate:
 ///
-///     M::step_of<Team>(of, first, count, p, x, from, to, y)            step, of `count` channels; y null: S_t alone
+///     M::step_of<Team>(of, first, count, p, x, from, to, y)
+///                                               step, of `count` channels; y null: S_t alone
 ///     M::hoisted_inputs                         which inputs: bit k is input k
 ///     M::hoisted(of)                            numbers for a token
 ///     M::hoist<Team>(of, p, x, to)
@@ -50,8 +55,9 @@ using cotangents_of_token = small_array<T*, M::inputs>;
 /// One that is affine in an input as wide as y, M::open_input, may open a token, y = p + g ⊙ u: what is
 /// iterated is then two vectors, whatever the state is.
 ///
-///     M::open<Team>(of, p, x, S, P, G, before)  S_t without what u adds, in place; P and G. `before`: the rows of the token before,
-///                                               whose u has not been added to S yet, or null
+///     M::open<Team>(of, p, x, S, P, G, before)  S_t without what u adds, in place; P and G. `before`: the
+///                                               rows of the token before, whose u has not been added to S
+///                                               yet, or null
 ///     M::close<Team>(of, x, S)                  adds what u adds
 ///     M::open_back<Team>(of, p, x, S_bar, K, G)                        ū = G ⊙ ȳ + K of an open token
 ///     M::back_input<Team>(of, p, x, y_bar, S_bar, u_bar)               ū alone of `back`

@@ -54,8 +54,11 @@ struct slstm_recurrence {
         });
     }
 
-    /// With h = c_t / n_t:  ō += ȳ h σ'(o),  h̄ = σ(o) ȳ,  c̄ += h̄ / n_t,  n̄ −= h̄ h / n_t;  z̄ += i' c̄ (1 − tanh²z),  ī' = c̄ tanh(z) + n̄,
-    /// f̄' = c̄ c_{t−1} + n̄ n_{t−1};  c̄_{t−1} = f' c̄,  n̄_{t−1} = f' n̄.
+    /// With h = c_t / n_t:
+    ///
+    ///     ō += ȳ h σ'(o),   h̄ = σ(o) ȳ,   c̄ += h̄ / n_t,   n̄ −= h̄ h / n_t,
+    ///     z̄ += i' c̄ (1 − tanh²z),   ī' = c̄ tanh(z) + n̄,   f̄' = c̄ c_{t−1} + n̄ n_{t−1};
+    ///     c̄_{t−1} = f' c̄,   n̄_{t−1} = f' n̄
     template <class Team, class T>
     FPRNN_BOTH static void back(const sizes& s, const T*, const small_array<const T*, inputs>& x, const T* S,
                                 const T* y_bar, T* S_bar, const small_array<T*, inputs>& x_bar, T*, T*) {

@@ -88,14 +88,16 @@ struct catbabi_rows {
 
 /// catbAbI: the stories of bAbI's tasks one behind the other in one text, whose questions are to be answered.
 ///
-///     tokens     <eos> w_1 … w_n of each story, words as babi_story has them; <pad> behind the last one of a test
-///     targets    the answer where the input is "?", ignored_target elsewhere; with language_model the next token
-///                everywhere but at <pad>, <eos> behind w_n
+///     tokens     <eos> w_1 … w_n of each story, words as babi_story has them; <pad> behind the last one of a
+///                test
+///     targets    the answer where the input is "?", ignored_target elsewhere; with language_model the next
+///                token everywhere but at <pad>, <eos> behind w_n
 ///
 /// Classes are the whole vocabulary: `<pad>` = 0, `<eos>` = 1, then words in the order in which they first
 /// come in the stories, training's, validation's and test's. Accuracy is that of measure_accuracy's tokens
 /// without language_model: right answers among all questions of all tasks together. Source: Schlag,
-/// Munkhdalai and Schmidhuber 2021, and the paper's app. evaluation, whose rows have T = 200.
+/// Munkhdalai and Schmidhuber 2021, and the paper's app. evaluation; rows of T = 200 are
+/// those of the authors' code.
 ///
 /// A model starts each row from nothing. Of a story that a row begins within it cannot know what came before,
 /// so that some of its questions have no answer: it is so in the authors' program, and keeps their accuracies

@@ -90,8 +90,9 @@ inline task as_task(const copying& data) {
     return t;
 }
 
-/// A length is that of the longest rows, as modular_arithmetic counts them; the shortest of a test are of
-/// `least` or, where that is more, of the longest's length. The score is scaled: 0 for one answer in
+/// Rows of T tokens in training have the expressions that fit: a curriculum begins with short ones. A length
+/// of a test is that of the longest rows, as modular_arithmetic counts them; the shortest are of `least` or,
+/// where that is more, of the longest's length. The score is scaled: 0 for one answer in
 /// `modulus`, 1 for all; the guess is the one constant answer that is right most often in 4096 rows.
 inline task as_task(const modular_arithmetic& data, index least = 40) {
     task t;
@@ -101,7 +102,12 @@ inline task as_task(const modular_arithmetic& data, index least = 40) {
     auto train = data, test = data;
     train.part = split::train;
     test.part = split::test;
-    t.train = train;
+    t.train = [train](view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first) {
+        auto rows = train;
+        if (tokens.shape().rank() == 2) rows.longest = std::min(rows.longest, tokens.shape()[1] + 2);
+        rows.shortest = std::min(rows.shortest, rows.longest);
+        rows(tokens, targets, first);
+    };
     const auto at = [test, least](index length) {
         auto rows = test;
         rows.longest = length;

@@ -106,7 +106,8 @@ struct batch {
             all.numbers = 0;
         }
     }
-    /// Of the sequences that follow. The loss becomes that of all of them, with the bits of one outcome of all.
+    /// Of the sequences that follow. The loss becomes that of all of them, with the bits of one outcome of
+    /// all.
     static void append(outcome& all, const outcome& part) {
         all.sequences.insert(all.sequences.end(), part.sequences.begin(), part.sequences.end());
         if constexpr (has_classes) {

@@ -18,7 +18,7 @@
 
 namespace fprnn {
 
-/// 0 of none.
+/// Shares in [0,1]; of nothing that counts a share is 0.
 struct accuracies {
     double token = 0;     ///< share of right tokens among those that count
     double sequence = 0;  ///< share of sequences without a mistake among those of which a token counts
@@ -219,10 +219,10 @@ evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index le
 }  // namespace detail
 
 /// Evaluates model.evaluate(theta, tokens, &how, backend) on the sequences 0 … sequences−1 of sample(tokens,
-/// targets, first), see sampler, at most 2^16 tokens at a time, so that of what is in memory only the answers
-/// and the convergence grow with their number. A model is asked to store its sequences as X, by
-/// evaluate(theta, tokens, &how, backend, sequences_as<X>), where that is not T. argument_error unless length
-/// and sequences are at least 1.
+/// targets, first), see sampler, at most 256 of them and 2^16 tokens at a time, but at least one sequence, so
+/// that of what is in memory only the answers and the convergence grow with their number. A model is asked to
+/// store its sequences as X, by evaluate(theta, tokens, &how, backend, sequences_as<X>), where that is not T.
+/// argument_error unless length and sequences are at least 1.
 template <class T, class Model, class Sample, backend_for<T> Backend = default_backend, class X = T>
 evaluation evaluate(const Model& model, const parameter_tree<T>& theta, index length, index sequences, Sample&& sample,
                     Backend backend = Backend{}, sequences_as<X> = {}) {

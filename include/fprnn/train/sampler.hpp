@@ -15,11 +15,10 @@ namespace fprnn {
 ///
 /// Every number has to be written: the arrays hold those of the call before. B and T differ from call to
 /// call; first is 0, B, … in evaluate and goes on through a training. Where row b is a function of first + b
-/// alone, as it should be, a training that is taken up again sees the sequences that it would have seen. Where
-/// windows go on (state_passing), B is 1, T all tokens of a sequence, and a training that is taken up again asks
-/// for earlier ones, too.
-/// Called by one thread at a time; what it throws ends the training or the evaluation, with the state of the
-/// last whole step.
+/// alone, as it should be, a training that is taken up again sees the sequences that it would have seen.
+/// Where windows go on (state_passing), B is 1, T all tokens of a sequence, and a training that is taken up
+/// again asks for earlier ones, too. Called by one thread at a time; what it throws ends the training or the
+/// evaluation, with the state of the last whole step.
 ///
 /// Either may be real numbers of the parameters' type instead, on the CPU: inputs [B,T,sample.inputs()], for
 /// a model of such inputs, and targets [B,T,sample.outputs()], whose loss is the mean square and where NaN

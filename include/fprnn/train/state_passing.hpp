@@ -12,23 +12,22 @@
 
 namespace fprnn {
 
-/// Training in windows that go on: a step trains the next window of each of its sequences, from the carry that
-/// the window before ended with, so that states are met in training which no short sequence leads to.
+/// Training in windows that go on: a step trains the next window of each of its sequences, from the carry
+/// that the window before ended with, so that states are met in training which no short sequence leads to.
 /// Gradients end where a window begins (truncated back-propagation through time). A sequence is `windows` ·
 /// `training_options::length` tokens long, and when it ends, another takes its row. Data are asked for one
-/// sequence at a time, of all its tokens, and held: `batch` · `windows` · `length` tokens with their targets. The
-/// first sequence of a row has fewer windows, by its place in the batch, so that rows end at different times.
-/// Every window needs answers: one without any has no gradient. A model with attention needs room for a whole
-/// sequence (model_dims::context).
-/// Source: Buitrago and Gu 2025, arXiv 2507.02782.
+/// sequence at a time, of all its tokens, and held: `batch` · `windows` · `length` tokens with their targets.
+/// The first sequence of a row has fewer windows, by its place in the batch, so that rows end at different
+/// times. Every window needs answers: one without any has no gradient. A model with attention needs room for
+/// a whole sequence (model_dims::context). Source: Buitrago and Gu 2025, arXiv 2507.02782.
 struct state_passing {
     index windows = 64;
     /// Share of the training, in [0,1], before which sequences are one window, from the beginning; so are
     /// those of a curriculum as long as they are shorter than `length`.
     double from = 0.5;
-    /// A sequence also ends with a window that has a wrong answer: where the state already stands for something
-    /// else, what follows cannot be answered. Not for data of which no window is ever without a mistake, such
-    /// as text; real targets have no wrong answers.
+    /// A sequence also ends with a window that has a wrong answer: where the state already stands for
+    /// something else, what follows cannot be answered. Not for data of which no window is ever without a
+    /// mistake, such as text; real targets have no wrong answers.
     bool ends_when_wrong = true;
 
     /// argument_error when a member is out of its range, or a batch of such sequences has too many tokens.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -27,6 +28,15 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
     constexpr bool can_go_on = host_memory_backend<Backend, T> &&
                                std::is_invocable_r_v<variable, const Model&, tape<T, Backend, X>&, inputs_view,
                                                      models::model_carry<T>&, typename run::solutions*>;
+    options.validate();
+    if constexpr (requires { model.most_tokens(); }) {
+        const auto& windows = options.state_passing;
+        require(!windows || windows->windows <= model.most_tokens() / options.length, "train", [&] {
+            return "state_passing: a sequence must have at most " + std::to_string(model.most_tokens()) +
+                   " tokens, the context of the model's attention, got " + std::to_string(windows->windows) +
+                   " windows of " + std::to_string(options.length);
+        });
+    }
     typename run::gradient::calls calls{
         .read = [&](data_of& data, index sequences, index length,
                     std::uint64_t first) { data.read(sample, sequences, length, first); },
@@ -44,7 +54,8 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 
 /// Trains `theta` in place: AdamW on clipped gradients, warm-up and decay. The schedule follows the steps, or
 /// the clock where that is ahead, so that the rate also falls to its end when time is short; what observe
-/// takes is not counted. A run is reproducible to the bit as long as its time stays behind: (time/time_limit − 0.1)/0.9 < step/steps.
+/// takes is not counted. A run is reproducible to the bit as long as its time stays behind: (time/time_limit
+/// − 0.1)/0.9 < step/steps.
 ///
 /// model(tape, tokens, &how) gives logits [batch,tokens,V], of real inputs model(tape, inputs, &how);
 /// sample(tokens, targets, first) fills both [batch,tokens] with the sequences first, first + 1, …, with
@@ -55,15 +66,19 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
 /// unless model, sample or observe do, or the adjoint is `unrolled` or `truncated`, or windows go on. A model
 /// resizes `how` and does not append.
 ///
-/// Numbers that are not finite end the training, and theta is what it was when the loss was last finite.
+/// Numbers that are not finite end the training, and theta is what it was when the loss, and the states that
+/// windows go on from, were last finite.
 ///
 /// On a backend with memory of its own theta stays there until the training ends, well or with numbers that
 /// are not finite; an observer that wants it earlier calls the step's fetch(). After an exception theta is
 /// what was fetched last.
+///
+/// Errors: options out of their range, a token or target out of its own. What model, sample and observe throw
+/// passes through.
 template <class T, class Model, class Sample, class Observe, backend_for<T> Backend = default_backend, class X = T>
 training_result train(const Model& model, parameter_tree<T>& theta, const training_options& options, Sample&& sample,
                       Observe&& observe, Backend backend = Backend{}, sequences_as<X> = {}) {
-    options.validate();
+    options.validate();  // before a memory is made of them
     training_memory<T> memory(theta, options);
     return detail::train<X>(model, theta, memory, options, sample, observe, backend);
 }

@@ -15,8 +15,8 @@ namespace fprnn {
 
 struct training_options {
     index batch = 128;  ///< sequences a step
-    /// Parts of a batch, one computed after the other, whose gradients are added pairwise, in an order that is
-    /// the same wherever they were computed: a step needs memory for the sequences of one. On the CPU.
+    /// Parts of a batch, one computed after the other, whose gradients are added pairwise, in an order that
+    /// is the same wherever they were computed: a step needs memory for the sequences of one. On the CPU.
     index micro_batches = 1;
     index length = 16;  ///< tokens a sequence
     /// Tokens of the first sequences; `length` or more: no curriculum. They grow by half, up to `length`,
@@ -27,21 +27,21 @@ struct training_options {
     double lengthen_at = 0.5;      ///< share of sequences, averaged over about ten steps
     double full_length_at = 0.75;  ///< share of the training, in [0,1]
     index steps = 3000;
-    double time_limit = std::numeric_limits<double>::infinity();  ///< seconds, without observe's
+    double time_limit = std::numeric_limits<double>::infinity();  ///< seconds of training, without those of observe
     adamw_options optimiser{};
     std::optional<index> warmup_steps{};        ///< none: 200, or half of the steps where they are fewer than 400
     fprnn::decay decay = fprnn::decay::cosine;  ///< to almost 0 at the last step
-    double max_norm = 1;                        ///< of the gradient
-    /// Share ε of a label, in [0,1), that all classes have equally (label smoothing), so that logits have a best
-    /// size instead of growing for as long as answers are right. The loss of a step is that of these labels,
-    /// evaluate's is not. Real targets have none.
+    double max_norm = 1;  ///< of the gradient, all parameters together; a longer one is scaled to it
+    /// Share ε of a label, in [0,1), that all classes have equally (label smoothing), so that logits have a
+    /// best size instead of growing for as long as answers are right. The loss of a step is that of these
+    /// labels, evaluate's is not. Real targets have none.
     double label_smoothing = 0;
     /// Parameters that stay as they are, by name, "embedding", or by what their names begin with, "blocks.0"
     /// for "blocks.0.norm.weight". The gradient's norm is that of the others.
     std::vector<std::string> frozen{};
     /// Windows that go on from the carry before, once sequences have their full length; none: all sequences
-    /// begin and end in one step. On the CPU, of a model that is callable as model(tape, inputs, carry, &how),
-    /// carry being a models::model_carry<T>&.
+    /// begin and end in one step. On the CPU, of a model that is callable as model(tape, inputs, carry,
+    /// &how), carry being a models::model_carry<T>&.
     std::optional<fprnn::state_passing> state_passing{};
 
     bool is_frozen(std::string_view parameter) const {
@@ -59,8 +59,8 @@ struct training_options {
         return std::clamp((seconds / time_limit - slack) / (1 - slack), by_steps, 1.0);
     }
 
-    /// Whether a step goes on with the windows of its sequences, when such a share of the training is over and
-    /// sequences are that long.
+    /// Whether a step goes on with the windows of its sequences, when such a share of the training is over
+    /// and sequences are that long.
     bool goes_on(double done, index tokens) const {
         return state_passing && tokens == length && done >= state_passing->from;
     }

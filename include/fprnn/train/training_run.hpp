@@ -30,9 +30,9 @@ public:
     using observer = std::function<bool(const training_step&)>;  ///< returns whether to go on
 
     /// All that is given is used until the training ends. With state_passing the first sequence is asked for.
-    /// argument_error when options or memory are out of their range, or a model that takes no carry is to go on.
-    /// Of ranks that train together, which have equal parameters, memory and options, rank 0 observes, and its
-    /// clock is the training's.
+    /// argument_error when options or memory are out of their range, or a model that takes no carry is to go
+    /// on. Of ranks that train together, which have equal parameters, memory and options, rank 0 observes,
+    /// and its clock is the training's.
     training_run(parameter_tree<T>& trained, training_memory<T>& remembered, const training_options& options,
                  Backend& backend, typename gradient::calls others, observer observe, ranks* together = nullptr);
     training_run(const training_run&) = delete;
@@ -47,7 +47,8 @@ private:
 
     /// After so many seconds.
     step_plan next(double now) const;
-    /// Forward, backward, update. Returns what was not finite, if anything was; restore_last_good has to follow.
+    /// Forward, backward, update. Returns what was not finite, if anything was; restore_last_good has to
+    /// follow.
     std::optional<std::string> step(const step_plan& p);
     /// What there is to say of the step, on its batch and before its update.
     void measure(const step_plan& p, index begun);

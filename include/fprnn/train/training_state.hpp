@@ -23,7 +23,7 @@ struct training_memory {
     double seconds = 0;              ///< spent so far, by all processes that have trained
     ongoing_sequences<T> ongoing{};  ///< of options.state_passing, once windows go on
 
-    /// argument_error when `frozen` has a name of no parameter, or the names of all.
+    /// argument_error when options.frozen has a name of no parameter, or the names of all.
     training_memory(const parameter_tree<T>& theta, const training_options& options);
 
     /// argument_error when a training with these options cannot be here.
@@ -31,6 +31,8 @@ struct training_memory {
 
 private:
     void validate_ongoing(const training_options& options) const;
+    void validate_frozen(const training_options& options) const;
+    static void require_names(const parameter_tree<T>& theta, const training_options& options);
     /// The parameters, of which those that are frozen do not decay: AdamW leaves what neither decays nor has
     /// a gradient as it is.
     static parameter_tree<T> moving(parameter_tree<T> theta, const training_options& options);
@@ -83,10 +85,22 @@ void training_memory<T>::validate(const training_options& options) const {
             return std::string("the optimiser's ") + n + " must be that of the state, " +
                    detail::number_text(optimiser.options().*o) + ", got " + detail::number_text(options.optimiser.*o);
         });
+    validate_frozen(options);
+}
+
+/// Frozen parameters have moved in no step: AdamW goes on with what its moments are.
+template <class T>
+void training_memory<T>::validate_frozen(const training_options& options) const {
+    require_names(last_good, options);
     const auto &all = last_good.entries(), &moments = optimiser.first_moment().entries();
-    for (std::size_t i = 0; i < all.size(); ++i)
-        require(moments[i].decay == (all[i].decay && !options.is_frozen(all[i].name)), "train",
-                [&] { return "the state was made with other frozen parameters: '" + all[i].name + "'"; });
+    const auto is_zero = [](T x) { return x == T(0); };
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const bool frozen = options.is_frozen(all[i].name);
+        const T* first = optimiser.first_moment().data() + moments[i].offset;
+        require(moments[i].decay == (all[i].decay && !frozen) &&
+                    (!frozen || std::all_of(first, first + moments[i].shape.count(), is_zero)),
+                "train", [&] { return "the state was made with other frozen parameters: '" + all[i].name + "'"; });
+    }
 }
 
 template <class T>
@@ -101,18 +115,24 @@ void training_memory<T>::validate_ongoing(const training_options& options) const
 
 template <class T>
 parameter_tree<T> training_memory<T>::moving(parameter_tree<T> theta, const training_options& options) {
+    require_names(theta, options);
     const auto entries = theta.entries();
-    std::size_t frozen = 0;
     for (const auto& e : entries)
-        if (options.is_frozen(e.name)) theta.set_decay(e.name, false), ++frozen;
+        if (options.is_frozen(e.name)) theta.set_decay(e.name, false);
+    return theta;
+}
+
+template <class T>
+void training_memory<T>::require_names(const parameter_tree<T>& theta, const training_options& options) {
+    const auto& entries = theta.entries();
     for (const std::string& name : options.frozen) {
         const auto names = [&](const auto& e) { return training_options{.frozen = {name}}.is_frozen(e.name); };
         require(std::any_of(entries.begin(), entries.end(), names), "train",
                 [&] { return "frozen: expected parameters or beginnings of their names, got '" + name + "'"; });
     }
-    require(options.frozen.empty() || frozen < entries.size(), "train",
+    const auto is_frozen = [&](const auto& e) { return options.is_frozen(e.name); };
+    require(options.frozen.empty() || !std::all_of(entries.begin(), entries.end(), is_frozen), "train",
             [] { return "frozen: expected to leave a parameter that is trained, got all of them"; });
-    return theta;
 }
 
 }  // namespace fprnn

@@ -17,8 +17,8 @@ class windows_of {
 public:
     windows_of(const state_passing& how, index rows, index length) : how_(how), rows_(rows), length_(length) {}
 
-    /// Where a row's sequence has ended, the next one begins, numbered from `first` on, with a carry of zeros;
-    /// their number is returned.
+    /// Where a row's sequence has ended, the next one begins, numbered from `first` on, with a carry of
+    /// zeros; their number is returned.
     index begin(ongoing_sequences<T>& rows, index first) const {
         const auto n = static_cast<std::size_t>(rows_);
         const bool are_first = rows.left.empty();
@@ -58,7 +58,8 @@ public:
         whole_.resize(1);
         read_whole(reader, 0, 0);
     }
-    /// Each row goes on to its next window, or has ended. is_wrong(b): whether an answer in its window is wrong.
+    /// Each row goes on to its next window, or has ended. is_wrong(b): whether an answer in its window is
+    /// wrong.
     template <class IsWrong>
     void advance(ongoing_sequences<T>& rows, const IsWrong& is_wrong) const {
         for (std::size_t b = 0; b < rows.window.size(); ++b) {
