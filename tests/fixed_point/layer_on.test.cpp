@@ -138,8 +138,8 @@ TEST_CASE("layer.back: it takes the schedule of the forward pass alone") {
     CHECK(largest(x_bar) == 0);
     l.schedule.length = 7;  // of five tokens the same
     l.stop = fprnn::share{} || fprnn::iterations{100};
-    CHECK_THROWS_WITH_AS(
-        back(), "layer.back: expected the stop of the forward pass, no share of the batch, got one", argument_error);
+    CHECK_THROWS_WITH_AS(back(), "layer.back: expected the stop of the forward pass, no share of the batch, got one",
+                         argument_error);
     CHECK(largest(x_bar) == 0);
     l.stop.reset();
     CHECK_NOTHROW(back());
