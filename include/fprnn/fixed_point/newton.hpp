@@ -24,9 +24,9 @@ namespace fprnn {
 /// An iteration takes as much memory as B·T·dense² numbers and as much work as `dense` backward passes: it is
 /// for machines that have more processors than sequences. On the CPU; x [B,T,d_in], carry [B,carry_width].
 /// `iterations` counts these, `total_iterations` those of F, which a token may take as many of as the layer's
-/// stop or schedule says. Where F is not finite at a solution the rest is solved token by token. Errors: shapes, options out of range, attention
-/// in the expression.
-/// Sources: Lim et al. 2024, arXiv 2309.12252; Gonzalez et al. 2024, arXiv 2407.19115.
+/// stop or schedule says. Where F is not finite at a solution the rest is solved token by token. Errors:
+/// shapes, options out of range, attention in the expression. Sources: Lim et al. 2024, arXiv 2309.12252;
+/// Gonzalez et al. 2024, arXiv 2407.19115.
 template <class Root, class T, backend_for<T> Backend = default_backend>
     requires(host_memory_backend<Backend, T>)
 solution<T> newton(const layer<Root>& layer, const dims& size, const T* parameters, view<const T> x,

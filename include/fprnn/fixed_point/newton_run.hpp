@@ -100,7 +100,8 @@ private:
     void settle(int ell, solution<T>& result);
     /// Whether a sequence has ended, of whose tokens these are iterated.
     bool has_ended(int ell, std::span<place> tokens, solution<T>& result);
-    /// Where F is not finite at a state of the solution: the rest of the sequence as token by token solves it.
+    /// Where F is not finite at a state of the solution: the rest of the sequence as token by token solves
+    /// it.
     void solve_rest(const place& from, solution<T>& result);
     /// Jacobians and factors at the places that are left.
     void differentiate();
