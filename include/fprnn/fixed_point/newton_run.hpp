@@ -114,10 +114,17 @@ private:
     void add_step(const place& p, const std::vector<T>& step, std::vector<T>& next) const;
 
     index width() const { return states_.shape()[2]; }
+    /// Row r of an array of carries, which may have no numbers.
+    template <class Tensor>
+    static auto* row_of(Tensor& carries, index r) {
+        return carries.data() + r * carries.shape().back();
+    }
+    index state_row(const place& p) const { return p.sequence * states_.shape()[1] + p.t + 1; }
     /// Behind the token, or before it.
-    T* state(const place& p) { return &states_(p.sequence, p.t + 1, 0); }
-    const T* state(const place& p) const { return &states_(p.sequence, p.t + 1, 0); }
-    const T* state_before(const place& p) const { return &states_(p.sequence, p.t, 0); }
+    T* state(const place& p) { return row_of(states_, state_row(p)); }
+    const T* state(const place& p) const { return row_of(states_, state_row(p)); }
+    const T* state_before(const place& p) const { return row_of(states_, state_row(p) - 1); }
+    const T* carry_of(const place& p) const { return row_of(f_.carry, p.row); }
 
     const plan<T, Backend>& what_;
     const dims& size_;
@@ -161,7 +168,7 @@ void newton_run<T, Backend>::begin(view<const T> carry, solution<T>& result) {
     result.work = {};
     states_.assign({B, tokens + 1, carried});
     std::copy_n(carry.data(), carry.size(), result.carry.data());
-    for (index b = 0; b < B; ++b) std::copy_n(&result.carry(b, 0), carried, &states_(b, 0, 0));
+    for (index b = 0; b < B; ++b) std::copy_n(row_of(result.carry, b), carried, row_of(states_, b * (tokens + 1)));
     places_.clear();
     for (index b = 0; b < B; ++b)
         for (index t = 0; t < tokens; ++t) places_.push_back({.sequence = b, .t = t});
@@ -175,7 +182,7 @@ void newton_run<T, Backend>::gather(std::span<const place> places) {
     for (index r = 0; r < n; ++r) {
         const place& p = places[static_cast<std::size_t>(r)];
         std::copy_n(&x_(p.sequence, p.t, 0), size_.d_in, &x_rows_(r, 0, 0));
-        std::copy_n(state_before(p), width(), &before_(r, 0));
+        std::copy_n(state_before(p), width(), row_of(before_, r));
     }
 }
 
@@ -189,13 +196,13 @@ solution<T> newton_run<T, Backend>::evaluate(const method& how, record<T, Backen
 
 template <class T, class Backend>
 bool newton_run<T, Backend>::is_finite(const place& p) const {
-    const T* f = &f_.carry(p.row, 0);
+    const T* f = carry_of(p);
     return std::all_of(f, f + width(), [](T x) { return math::is_finite(x); });
 }
 
 template <class T, class Backend>
 double newton_run<T, Backend>::residual(const place& p) const {
-    const T *f = &f_.carry(p.row, 0), *s = state(p);
+    const T *f = carry_of(p), *s = state(p);
     double off = 0, scale = 0;
     for (index i = 0; i < width(); ++i) {
         off = std::max(off, std::abs(static_cast<double>(f[i]) - static_cast<double>(s[i])));
@@ -252,7 +259,7 @@ bool newton_run<T, Backend>::has_ended(int ell, std::span<place> tokens, solutio
     for (const place& p : tokens)
         if (p.jacobian != none) count(p, p.off);
     if (!has_converged) detail::worsen(result.status[b], status::max_iterations);
-    std::copy_n(&f_.carry(tokens.back().row, 0), width(), &result.carry(sequence, 0));
+    std::copy_n(carry_of(tokens.back()), width(), row_of(result.carry, sequence));
     return true;
 }
 
@@ -266,7 +273,7 @@ void newton_run<T, Backend>::solve_rest(const place& from, solution<T>& result) 
     std::copy_n(state_before(from), width(), before_.data());
     const solution<T> rest = evaluate(token_);
     std::copy_n(rest.value.data(), rest.value.size(), &result.value(from.sequence, from.t, 0));
-    std::copy_n(rest.carry.data(), width(), &result.carry(from.sequence, 0));
+    std::copy_n(rest.carry.data(), width(), row_of(result.carry, from.sequence));
     detail::worsen(result.status[b], rest.status[0]);
     result.total_iterations[b] += rest.total_iterations[0];
     result.residual[b] = std::max(result.residual[b], rest.residual[0]);
@@ -332,7 +339,7 @@ void newton_run<T, Backend>::correct() {
     std::vector<place> left;
     for (const place& p : places_) {
         T* s = state(p);
-        std::copy_n(&f_.carry(p.row, 0), width(), next.data());
+        std::copy_n(carry_of(p), width(), next.data());
         if (p.jacobian != none) {
             add_step(p, step, next);
             left.push_back(p);
