@@ -196,6 +196,7 @@ void check_task(const options& o) {
     };
     for (const use& u :
          {use{"--group", {kind::word_problem}, "word-problem"}, use{"--operators", {kind::arithmetic}, "arithmetic"},
+          use{"--test-shortest", {kind::arithmetic}, "arithmetic"},
           use{"--shortest", {kind::arithmetic, kind::copy}, "arithmetic or copy"},
           use{"--longest", {kind::arithmetic, kind::copy}, "arithmetic or copy"},
           use{"--files", {kind::text, kind::catbabi}, "text or catbabi"}})

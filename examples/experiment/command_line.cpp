@@ -302,6 +302,9 @@ private:
         add("--test-lengths", "LIST",
             "lengths to evaluate at, such as 16,32,64 or 2-50; in tokens, of copy in letters, of text in bytes",
             "16,32,64,128; other tasks and figures have their own", into(o_.test_lengths, lengths));
+        add("--test-shortest", "N",
+            "of arithmetic: shortest rows of a test, as --shortest counts, whose longest --test-lengths has", "40",
+            into(o_.data.test_shortest, whole{1, most_tokens}));
         add("--test-ell-max", "N", "most iterations for a chunk in tests", "--ell-max",
             [this](const std::string& name, const std::string& text) {
                 o_.test_ell_max = static_cast<int>(whole{1, 1000000}(name, text));

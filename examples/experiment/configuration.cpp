@@ -109,6 +109,7 @@ json to_json(const options& o) {
         j["ell_max"] = o.schedule.ell_max;
     j["adjoint"] = o.one_step ? "one-step" : "implicit";
     j["test_lengths"] = o.test_lengths;
+    if (o.data.task == data_options::kind::arithmetic) j["test_shortest"] = o.data.test_shortest;
     if (o.test_ell_max) j["test_ell_max"] = *o.test_ell_max;
     if (o.tests_prefixes) j["test_prefixes"] = true;
     j["test_sequences"] = o.test_sequences;
@@ -128,8 +129,8 @@ json to_json(const options& o) {
 
 json training_configuration(const options& o) {
     json j = to_json(o);
-    for (const char* other : {"version", "test_lengths", "test_ell_max", "test_prefixes", "test_sequences", "threads",
-                              "gpu", "out", "checkpoint_every", "validate_every"})
+    for (const char* other : {"version", "test_lengths", "test_shortest", "test_ell_max", "test_prefixes",
+                              "test_sequences", "threads", "gpu", "out", "checkpoint_every", "validate_every"})
         j.erase(other);
     if (!o.data.contents.empty()) j[contents_key] = o.data.contents;
     return j;

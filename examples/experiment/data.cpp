@@ -44,8 +44,10 @@ fp::task make_task(const data_options& o, fp::seed seed) {
         case data_options::kind::copy:
             return as_task(fp::copying{.shortest = o.shortest, .longest = o.longest, .seed = seed});
         case data_options::kind::arithmetic:
-            return as_task(fp::modular_arithmetic{
-                .multiplication = o.multiplies, .shortest = o.shortest, .longest = o.longest, .seed = seed});
+            return as_task(
+                fp::modular_arithmetic{
+                    .multiplication = o.multiplies, .shortest = o.shortest, .longest = o.longest, .seed = seed},
+                o.test_shortest);
         case data_options::kind::catbabi:
             return of_option("--files", [&] {
                 const fp::catbabi stories(stories_of(o, seed));

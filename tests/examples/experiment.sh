@@ -286,9 +286,10 @@ done
 PATH=/none "$program" "${tiny[@]}" --task arithmetic --operators +- --test-lengths 20,50 --out "$folder/arithmetic" >"$folder/log" 2>&1 ||
     fail "arithmetic ended with status $?: $(<"$folder/log")"
 grep -q '"operators": "+-"' "$folder/arithmetic/config.json" || fail "config.json does not name the operators"
-PATH=/none "$program" "${tiny[@]}" --task arithmetic --curriculum 5 --lengthen-at 0 --test-lengths 20 --out "$folder/short rows" >"$folder/log" 2>&1 ||
+PATH=/none "$program" "${tiny[@]}" --task arithmetic --curriculum 5 --lengthen-at 0 --test-shortest 3 --test-lengths 20 --out "$folder/short rows" >"$folder/log" 2>&1 ||
     fail "arithmetic with a curriculum ended with status $?: $(<"$folder/log")"
 grep -q '"lengthen_at": 0.0' "$folder/short rows/config.json" || fail "config.json does not say when sequences grow"
+grep -q '"test_shortest": 3' "$folder/short rows/config.json" || fail "config.json does not name the shortest rows of tests"
 grep -q '^2,[67],' "$folder/short rows/metrics.csv" || fail "rows of arithmetic do not grow: $(<"$folder/short rows/metrics.csv")"
 mkdir "$folder/words"
 for name in a b c; do printf 'the rain in spain stays mainly in the plain %.0s' 1 2 3 4 5 6 7 8 >"$folder/words/$name"; done
