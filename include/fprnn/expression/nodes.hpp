@@ -1,6 +1,6 @@
 #pragma once
 
-#include <fprnn/core/initialiser.hpp>
+#include <fprnn/expression/start.hpp>
 #include <fprnn/expression/width.hpp>
 #include <fprnn/mixers/mixer.hpp>
 #include <fprnn/recurrences/recurrence.hpp>
@@ -47,8 +47,7 @@ inline constexpr dependence joined = dependence::input;
 template <class E, class... Rest>
 inline constexpr dependence joined<E, Rest...> = join(E::depends, joined<Rest...>);
 
-// ---- leaves
-// ---------------------------------------------------------------------------------------------------------
+// ---- leaves ----------------------------------------------------------------
 
 /// x_t, the layer's input.
 struct input_node : node_tag {
@@ -79,50 +78,6 @@ struct zero_node : node_tag {
     static constexpr dependence depends = dependence::input;
 };
 
-/// How a declared parameter starts; the numbers are template arguments because types carry them.
-namespace start {
-template <int Numerator, int Denominator = 1>
-struct constant {
-    static constexpr initialiser value{initialiser::rule::constant, double(Numerator) / Denominator};
-};
-template <int Numerator, int Denominator = 1>
-struct fan_in {
-    static constexpr initialiser value{initialiser::rule::fan_in, double(Numerator) / Denominator};
-};
-template <int Numerator, int Denominator = 1>
-struct normal {
-    static constexpr initialiser value{initialiser::rule::normal, double(Numerator) / Denominator};
-};
-/// Uniform on ± Numerator / Denominator.
-template <int Numerator, int Denominator = 1>
-struct uniform {
-    static constexpr initialiser value{initialiser::rule::uniform, -double(Numerator) / Denominator,
-                                       double(Numerator) / Denominator};
-};
-/// Uniform on [Low, High).
-template <int Low, int High>
-struct between {
-    static constexpr initialiser value{initialiser::rule::uniform, Low, High};
-};
-/// log u, u uniform between Low and High.
-template <int Low, int High>
-struct log_uniform {
-    static constexpr initialiser value{initialiser::rule::log_uniform, Low, High};
-};
-/// Of a parameter [n] behind one of [n,k]: the lengths of that one's rows.
-struct row_norm {
-    static constexpr initialiser value{initialiser::rule::row_norm};
-};
-struct log_row {
-    static constexpr initialiser value{initialiser::rule::log_row};
-};
-/// Steps Δ between LowPermille/1000 and HighPermille/1000, log-uniform.
-template <int LowPermille, int HighPermille>
-struct softplus_step {
-    static constexpr initialiser value{initialiser::rule::softplus_step, LowPermille / 1000.0, HighPermille / 1000.0};
-};
-}  // namespace start
-
 /// A learned vector, the same for every token.
 template <auto Name, class Width, class Init>
 struct parameter_node : node_tag {
@@ -149,8 +104,7 @@ struct token_node : node_tag {
 };
 }  // namespace detail
 
-// ---- structure
-// ------------------------------------------------------------------------------------------------------
+// ---- structure -------------------------------------------------------------
 
 /// The operand one token earlier: x_{t−1}, y_{t−1}^{ℓ−1}; at the start of a sequence, what the carry holds.
 template <class E>
@@ -302,8 +256,7 @@ struct sum_parts_node : detail::token_node<E> {
     static constexpr dependence depends = E::depends;
 };
 
-// ---- mixers
-// ---------------------------------------------------------------------------------------------------------
+// ---- mixers ----------------------------------------------------------------
 
 /// A mixer whose raw numbers are the given maps.
 template <class M, class... Maps>
@@ -338,8 +291,7 @@ struct mix_node : node_tag {
     static constexpr dependence depends = joined<prepared_node<Q>, V, W>;
 };
 
-// ---- the fixed point
-// ------------------------------------------------------------------------------------------------
+// ---- the fixed point -------------------------------------------------------
 
 /// y* = F(x, y*), a node outside the iteration. Each `prev` in F that is in no fixed point in F is its
 /// iterate.
