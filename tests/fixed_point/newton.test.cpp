@@ -170,29 +170,24 @@ TEST_CASE("newton: a state outside of the fixed point may overflow") {
     theta["l"][0] = 1000, theta["l"][1] = 0;
     tensor<float> x({1, 20, 1});
     std::fill(x.begin(), x.end(), 1.f);
-    const auto expected = l(theta, x), found = newton(l, theta, x);
+    const auto expected = l(theta, x), found = newton(l, theta, x, {.tolerance = 1e-3});
     REQUIRE(std::isinf(expected.value(0, 19, 0)));
     REQUIRE(std::isfinite(expected.value(0, 19, 1)));
-    CHECK(found.status == expected.status);
-    CHECK(found.tokens_converged == expected.tokens_converged);
-    for (index t = 0; t < 20; ++t) {
-        CHECK(std::isinf(found.value(0, t, 0)) == std::isinf(expected.value(0, t, 0)));
-        CHECK(found.value(0, t, 1) == doctest::Approx(expected.value(0, t, 1)).epsilon(1e-4));
-    }
+    CHECK(found.iterations[0] < 20);
+    check_says_the_same(found, expected);
 }
 
 TEST_CASE("newton: tokens that do not converge are counted as the layer counts them, with its limit") {
     const tensor<double> x({2, 3, 1}, {1, 1, 1, 2, -1, 1});
     const auto check = [&](const auto& l) {
         const auto theta = fprnn::init<double>(l, {.d_in = 1, .d_inner = 1});
-        const auto expected = l(theta, x), found = newton(l, theta, x);
-        CHECK(found.status == expected.status);
-        CHECK(found.tokens_converged == expected.tokens_converged);
-        CHECK(found.residual[0] == doctest::Approx(expected.residual[0]));
-        CHECK(distance(found.value, expected.value) < 1e-4 * largest(expected.value));
+        const auto expected = l(theta, x);
+        const auto found = newton(l, theta, x, {.tolerance = 1e-5});  // F's own is a tenth, as the layer's
+        check_says_the_same(found, expected);
+        CHECK(found.residual == expected.residual);
         return expected.status[0];
     };
-    CHECK(check(fprnn::layer(fprnn::fixed_point(fprnn::constant<2>() * prev + linear<"c">(in)), sequential())) ==
+    CHECK(check(fprnn::fixed_point(fprnn::constant<2>() * prev + linear<"c">(in), sequential({.tolerance = 1e-6}))) ==
           status::diverged);
     // Contracts by 0.95: 100 iterations, the schedule's limit, do not suffice.
     const auto slow =

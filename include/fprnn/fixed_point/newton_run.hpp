@@ -1,64 +1,19 @@
 #pragma once
 
 #include <fprnn/fixed_point/layer_on.hpp>
+#include <fprnn/fixed_point/newton_options.hpp>
+#include <fprnn/fixed_point/newton_parts.hpp>
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <span>
-#include <string>
 #include <utility>
 #include <vector>
 
 /// Newton's method on what the tokens of a sequence hand on, without the type of a layer's expression.
-namespace fprnn {
-
-struct newton_options {
-    /// A sequence has converged when ‖F(s_{t−1}) − s_t‖_∞ / (‖F(s_{t−1})‖_∞ + 1e-8) of all its tokens is
-    /// below it. F solves its token to a tenth of it.
-    double tolerance = 1e-5;
-    int ell_max = 100;  ///< iterations
-    /// So many numbers of a carry, at most, are corrected through their whole Jacobian.
-    index dense = 256;
-
-    void validate() const {
-        require(tolerance > 0 && math::is_finite(tolerance), "newton",
-                [&] { return "tolerance must be positive and finite, got " + detail::number_text(tolerance); });
-        require(ell_max >= 1, "newton", [&] { return "ell_max must be at least 1, got " + std::to_string(ell_max); });
-        require(dense >= 0, "newton", [&] { return "dense must be at least 0, got " + std::to_string(dense); });
-    }
-};
-
-namespace engine {
-
-/// How Newton's method corrects the numbers of a carry. The others are what F says.
-struct newton_parts {
-    std::vector<index> dense;   ///< through their Jacobian
-    std::vector<index> scaled;  ///< each by the factor that it has in its recurrence
-
-    /// What nodes of a fixed point hand on is dense, the smallest first, as long as it is at most `most`
-    /// numbers.
-    newton_parts(const graph::view& g, const dims& size, index most) {
-        struct part {
-            index first, width;
-            bool iterated, scaled;
-        };
-        std::vector<part> parts;
-        index at = 0;
-        for (graph::slot s = 0; s < g.size(); ++s) {
-            const index width = graph::carry_width(g, s, size);
-            if (width > 0) parts.push_back({at, width, g.is_iterated(s), g[s].scales_state});
-            at += width;
-        }
-        std::stable_sort(parts.begin(), parts.end(), [](const part& a, const part& b) { return a.width < b.width; });
-        for (const part& p : parts) {
-            const bool is_dense = p.iterated && p.width <= most - static_cast<index>(dense.size());
-            if (!is_dense && !p.scaled) continue;
-            for (index i = p.first; i < p.first + p.width; ++i) (is_dense ? dense : scaled).push_back(i);
-        }
-    }
-};
+namespace fprnn::engine {
 
 /// The fixed points of a layer by Newton's method, whatever its expression.
 template <class T, class Backend>
@@ -85,7 +40,6 @@ private:
         index sequence, t;
         index row = none;       ///< among the places of the evaluation
         index jacobian = none;  ///< among the Jacobians; none where the state before the token stays as it is
-        double off = 0;         ///< how far its state is from what F says
     };
 
     /// The most iterations of a token.
@@ -95,11 +49,14 @@ private:
     void gather(std::span<const place> places);
     solution<T> evaluate(const method& how, record<T, Backend>* keep = nullptr);
     bool is_finite(const place& p) const;
+    /// How far the state behind the token is from what F says; infinite where F is not finite.
     double residual(const place& p) const;
     /// What F says goes to the result, and the places of sequences that have ended are given up.
     void settle(int ell, solution<T>& result);
     /// Whether a sequence has ended, of whose tokens these are iterated.
     bool has_ended(int ell, std::span<place> tokens, solution<T>& result);
+    /// Adds what is said of a token, whose state is so far from what F says, to what is said of its sequence.
+    void count(const place& p, double off, solution<T>& result) const;
     /// Where F is not finite at a state of the solution: the rest of the sequence as token by token solves
     /// it.
     void solve_rest(const place& from, solution<T>& result);
@@ -107,10 +64,10 @@ private:
     void differentiate();
     void take_jacobians(index places);
     void take_factors(index places);
-    /// s_t ← F(s_{t−1}) + J_t (s⁺_{t−1} − s_{t−1}). Places whose state before them is known are given up.
+    /// s_t ← F(s_{t−1}) + J_t (s⁺_{t−1} − s_{t−1}). What is not finite is no state: a place keeps the one
+    /// that it has. Places whose state before them is known are given up.
     void correct();
-    /// Adds J_t times the step of the state before; where that leads far beyond what F says, nothing. What is
-    /// not finite is no state: the place keeps the one that it has.
+    /// Adds J_t times the step of the state before; where that leads far beyond what F says, nothing.
     void add_step(const place& p, const std::vector<T>& step, std::vector<T>& next) const;
 
     index width() const { return states_.shape()[2]; }
@@ -204,6 +161,7 @@ template <class T, class Backend>
 double newton_run<T, Backend>::residual(const place& p) const {
     const T *f = carry_of(p), *s = state(p);
     double off = 0, scale = 0;
+    if (!is_finite(p)) return std::numeric_limits<double>::infinity();
     for (index i = 0; i < width(); ++i) {
         off = std::max(off, std::abs(static_cast<double>(f[i]) - static_cast<double>(s[i])));
         scale = std::max(scale, std::abs(static_cast<double>(f[i])));
@@ -228,39 +186,39 @@ bool newton_run<T, Backend>::has_ended(int ell, std::span<place> tokens, solutio
     const index sequence = tokens.front().sequence;
     const auto b = static_cast<std::size_t>(sequence);
     result.iterations[b] = ell;
-    // States are the solution's up to the first that F changes, and this one is as F says. What is known of a
-    // token does not change any more.
-    const auto count = [&](const place& p, double off) {
-        const auto row = static_cast<std::size_t>(p.row);
-        detail::worsen(result.status[b], f_.status[row]);
-        result.residual[b] = std::max({result.residual[b], f_.residual[row], off});
-        result.tokens_converged[b] += f_.status[row] == status::converged && off < options_.tolerance;
-    };
+    // States are the solution's up to the first that F changes, and this one is as F says. They are known,
+    // and counted once.
     bool is_known = true;
     double largest = 0;
     for (place& p : tokens) {
-        const bool finite = is_finite(p);
-        if (is_known && !finite) {
+        if (is_known && !is_finite(p)) {
             solve_rest(p, result);
             return true;
         }
-        const double r = finite ? residual(p) : std::numeric_limits<double>::infinity();
+        const double r = residual(p);
         const bool stays = r < options_.tolerance / 10;
         std::copy_n(&f_.value(p.row, 0, 0), result.value.shape()[2], &result.value(sequence, p.t, 0));
         result.total_iterations[b] += f_.total_iterations[static_cast<std::size_t>(p.row)];
         p.jacobian = is_known ? none : 0;
-        p.off = is_known ? 0 : r;
-        if (is_known) count(p, 0);
+        if (is_known) count(p, 0, result);
         if (stays || !is_known) largest = std::max(largest, r);
         is_known = is_known && stays;
     }
     const bool has_converged = largest < options_.tolerance;
     if (!has_converged && ell < options_.ell_max) return false;
     for (const place& p : tokens)
-        if (p.jacobian != none) count(p, p.off);
+        if (p.jacobian != none) count(p, residual(p), result);
     if (!has_converged) detail::worsen(result.status[b], status::max_iterations);
     std::copy_n(carry_of(tokens.back()), width(), row_of(result.carry, sequence));
     return true;
+}
+
+template <class T, class Backend>
+void newton_run<T, Backend>::count(const place& p, double off, solution<T>& result) const {
+    const auto b = static_cast<std::size_t>(p.sequence), row = static_cast<std::size_t>(p.row);
+    detail::worsen(result.status[b], f_.status[row]);
+    result.residual[b] = std::max({result.residual[b], f_.residual[row], off});
+    result.tokens_converged[b] += f_.status[row] == status::converged && off < options_.tolerance;
 }
 
 template <class T, class Backend>
@@ -374,6 +332,4 @@ void newton_run<T, Backend>::add_step(const place& p, const std::vector<T>& step
         }
 }
 
-}  // namespace engine
-
-}  // namespace fprnn
+}  // namespace fprnn::engine

@@ -16,6 +16,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +44,7 @@ public:
         std::function<variable(tape<T, Backend, X>&, const Batch&, solutions&)> model;
         /// The model from a carry, which becomes that after the batch; empty of a model that takes none.
         std::function<variable(tape<T, Backend, X>&, const Batch&, models::model_carry<T>&, solutions&)> model_from{};
+        index most_tokens = std::numeric_limits<index>::max();  ///< of a sequence, all of its windows
     };
 
     /// All that is given is used by later calls. argument_error when the options cannot be those of the
@@ -134,7 +136,15 @@ batch_gradient<T, Backend, X, Batch>::batch_gradient(const parameter_tree<T>& th
         return std::string(
             "state_passing needs the CPU and a model that is callable as model(tape, inputs, carry, &how)");
     });
-    if (options.state_passing) windows_.try_first(calls_.read);
+    if (options.state_passing) {
+        const index windows = options.state_passing->windows;
+        require(windows * options.length <= calls_.most_tokens, "train", [&] {
+            return "state_passing: a sequence must have at most " + std::to_string(calls_.most_tokens) +
+                   " tokens, the context of the model's attention, got " + std::to_string(windows) + " windows of " +
+                   std::to_string(options.length);
+        });
+        windows_.try_first(calls_.read);
+    }
     if (size() > 1) require_equal_gradients();
 }
 

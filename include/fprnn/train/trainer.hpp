@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <type_traits>
 #include <utility>
 
@@ -28,15 +27,6 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
     constexpr bool can_go_on = host_memory_backend<Backend, T> &&
                                std::is_invocable_r_v<variable, const Model&, tape<T, Backend, X>&, inputs_view,
                                                      models::model_carry<T>&, typename run::solutions*>;
-    options.validate();
-    if constexpr (requires { model.most_tokens(); }) {
-        const auto& windows = options.state_passing;
-        require(!windows || windows->windows <= model.most_tokens() / options.length, "train", [&] {
-            return "state_passing: a sequence must have at most " + std::to_string(model.most_tokens()) +
-                   " tokens, the context of the model's attention, got " + std::to_string(windows->windows) +
-                   " windows of " + std::to_string(options.length);
-        });
-    }
     typename run::gradient::calls calls{
         .read = [&](data_of& data, index sequences, index length,
                     std::uint64_t first) { data.read(sample, sequences, length, first); },
@@ -48,6 +38,7 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
                                typename run::solutions& how) -> variable {
             return model(t, data.inputs.view(), carry, &how);
         };
+    if constexpr (requires { model.most_tokens(); }) calls.most_tokens = model.most_tokens();
     return run(trained, remembered, options, backend, std::move(calls), std::ref(observe), together)();
 }
 }  // namespace detail
