@@ -443,12 +443,9 @@ void require_heard(const options& o, const std::vector<options>& all) {
             return one[key] != asked[key] && !in_tests;
         });
     };
-    // What is written only where it is not its default.
-    constexpr std::string_view seldom[] = {"gate",          "sees_y",          "windows", "lengthen_at",
-                                           "micro_batches", "label_smoothing", "restarts"};
     const auto is_of_none = [&](const std::string& key, const std::string&) {
-        const bool is_default =
-            std::find(std::begin(seldom), std::end(seldom), key) != std::end(seldom) && !has(asked, key);
+        const bool is_default = !has(asked, key) && std::any_of(std::begin(seldom), std::end(seldom),
+                                                                [&](const auto& one) { return one.key == key; });
         return !is_default &&
                std::none_of(members.begin(), members.end(), [&](const auto& one) { return has(one, key); });
     };

@@ -64,14 +64,11 @@ void write_job(const options& o, const fs::path& folder) {
 /// What --resume answers to the checkpoint of a run with other options.
 std::string other_options(const options& o, const std::string& path, const fp::configuration_difference& difference) {
     auto [key, expected, got] = difference;
-    // What is written only where it is not its default.
-    for (const auto& [name, standard] :
-         {std::pair("windows", "1"), std::pair("micro_batches", "1"), std::pair("label_smoothing", "0"),
-          std::pair("gate", "outside"), std::pair("lengthen_at", "0.5")})
-        if (key == name || key == '"' + std::string(name) + '"') {
-            key = name;
+    for (const seldom_written& one : seldom)
+        if (key == one.key || key == '"' + std::string(one.key) + '"') {
+            key = one.key;
             for (std::string* text : {&expected, &got})
-                if (*text == "nothing") *text = standard;
+                if (*text == "nothing") *text = one.standard;
         }
     if (key == contents_key)
         return "--files: their contents are others than those that " + path + " was trained on; choose another --out";

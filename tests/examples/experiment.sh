@@ -496,6 +496,11 @@ configured() {
     printf '%s' "$2" >"$folder/config"
     refused "--config: $1" --config "$folder/config"
 }
+# An option that config.json names only where it is not its default is named when it differs.
+seen=("${unmixed[@]}" --convolution --steps 2 --test-lengths 4 --checkpoint-every 1 --out "$folder/seen")
+PATH=/none "$program" "${seen[@]}" --sees-y lambda >"$folder/log" 2>&1 || fail "--sees-y lambda: $(<"$folder/log")"
+said=$("$program" "${seen[@]}" --resume 2>&1)
+[[ $? == 2 && $said == *"--sees-y: "*" has lambda, got mixer+bc, the default; "* ]] || fail "--resume without --sees-y said: $said"
 # ℓ_max that is drawn is a run's own, also when it is taken up again.
 drawn=("${tiny[@]}" --group Z3 --ell-max gamma --schedule parallel --steps 6 --test-lengths 4 --checkpoint-every 3)
 "$program" "${drawn[@]}" --out "$folder/drawn" >"$folder/log" 2>&1 || fail "--ell-max gamma: $(<"$folder/log")"
