@@ -14,9 +14,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
-#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
