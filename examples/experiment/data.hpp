@@ -16,7 +16,7 @@ struct data_options {
     std::string group;                    ///< of the word problem
     bool multiplies = true;               ///< whether arithmetic has products
     fp::index shortest = 0, longest = 0;  ///< examples: of arithmetic in tokens, of copy in letters
-    fp::index test_shortest = 40;         ///< of arithmetic: rows of a test that is at least as long
+    fp::index test_shortest = 40;         ///< of arithmetic: shortest rows of a test
     std::string files;                    ///< of text and catbabi, where none are stories of a generated world
     std::string contents;                 ///< of the files, as contents_of has it
 };

@@ -34,9 +34,8 @@ struct residual {
 struct iterations {
     int most = 100;
 };
-/// Ends for all sequences of a batch at the same time: when the quantile `of` of their residuals,
-/// interpolated
-/// linearly, is below the tolerance                                   (app. evaluation, heuristics: 75 %).
+/// Ends for all sequences of a batch at the same time, when the quantile `of` of their residuals is below the
+/// tolerance, interpolated linearly                                     (app. evaluation, heuristics: 75 %).
 /// It gives up what all other stops keep: how a sequence is solved depends on its neighbours. On the CPU
 /// alone. With best_ever a sequence counts with the smallest residual that it has had, as in the authors'
 /// code, so that one which diverges afterwards counts as converged. It ends, too, when the δ of a damped

@@ -46,7 +46,8 @@ concept prepares_with_scratch = prepares_in_scratch<M> &&
 ///     M::prepare_scratch(D)                           where M has it, prepare and prepare_back receive so
 ///                                                     many numbers of scratch as their last argument
 ///     M::mix<Team>(D, q, v, w, out, scratch)          a null v or w is zero; out may be v
-///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō, or null
+///     M::mix_back<Team>(D, q, out_bar, v_bar, w_bar, scratch)      v̄ += Qᵀ ō,  w̄ += ō − Qᵀ ō; either
+///                                                                  may be null
 ///     M::mix_back_q<Team>(D, q, v, w, out_bar, q_bar, scratch)     q̄ +=; a null v or w is zero
 ///
 /// A team executes them, of one thread or of several, each with some of the channels. So that a mixer runs on
