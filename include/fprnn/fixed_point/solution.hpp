@@ -18,8 +18,8 @@ namespace fprnn {
 enum class status {
     converged,       ///< the residual fell below the tolerance in every chunk
     max_iterations,  ///< ℓ_max was reached while steps still shrank, or a `share` of the batch had enough
-    /// The iterates overflowed, or ℓ_max was reached and the largest step of its last quarter was not 1 % below
-    /// that of the quarter before: an orbit, say.
+    /// The iterates overflowed, or ℓ_max was reached and the largest step of its last quarter was not 1 %
+    /// below that of the quarter before: an orbit, say.
     diverged,
     nonfinite,  ///< the first evaluation already held NaN or infinity
 };
