@@ -14,7 +14,9 @@ constexpr fprnn::dims sizes{.d_in = 4, .d_inner = 6, .d_state = 3, .heads = 2};
 TEST_CASE("fp_mamba2: every gradient of the block is that of central differences") {
     check_block_gradients(fprnn::models::fp_mamba2(fprnn::householder<2>), sizes, 2, 6, 0.1, 0.3);
     constexpr fp_mamba2_options options{.convolution = 3, .gate_outside = true, .groups = 2};
-    check_block_gradients(fprnn::models::fp_mamba2<options>(fprnn::kronecker), sizes, 2, 6, 0.1, 0.3);
+    // With open gates this block has several fixed points.
+    constexpr fprnn::mixer_function<fprnn::make::of_triangles<fprnn::kronecker_mixer>> half_open{};
+    check_block_gradients(fprnn::models::fp_mamba2<options>(half_open), sizes, 2, 6, 0.1, 0.3);
 }
 TEST_CASE("mamba2: every gradient of the block is that of central differences, in one group and in two") {
     check_block_gradients(fprnn::models::mamba2(), {.d_in = 3, .d_inner = 8, .d_state = 2, .heads = 4}, 2, 9, 0.1);
