@@ -140,13 +140,13 @@ inline constexpr mixer_function<make::of_directions<householder_mixer<R, Scale>>
 /// Q = I − Σ_i α_i ū_i ū_iᵀ, i < R, α = Scale · σ(…): dplr_mixer.
 template <int R, fixed_string Name = "Q", int Scale = 1>
 inline constexpr mixer_function<make::of_directions<dplr_mixer<R, Scale>>, Name> dplr{};
-/// Q = I − K¹ ⊗ K², a contraction: kronecker_mixer.
+/// Q = I − K¹ ⊗ K², a contraction: kronecker_mixer. Its gates start open.
 inline constexpr mixer_function<make::of_open_triangles<kronecker_mixer>> kronecker{};
 /// The authors' forms of it: rows normalised (their FP-Mamba), and divided by a power iteration's estimate,
 /// too (their FP-RNN).
 inline constexpr mixer_function<make::of_triangles<published_kronecker_mixer<false>>> published_kronecker{};
 inline constexpr mixer_function<make::of_triangles<published_kronecker_mixer<true>>> published_kronecker_spectral{};
-/// Q = I − diag(K_1, …), blocks of [K,K], a contraction: block_diagonal_mixer.
+/// Q = I − diag(K_1, …), blocks of [K,K], a contraction: block_diagonal_mixer. Its gates start open.
 template <int K, fixed_string Name = "Q">
 inline constexpr mixer_function<make::of_open_triangles<block_diagonal_mixer<K>>, Name> block_diagonal{};
 /// Q itself a dense matrix, D ≤ 256: selective_dense_mixer.
