@@ -102,10 +102,6 @@ struct of_triangles {
         return mixer_node<M, decltype(k), decltype(gate)>{};
     }
 };
-/// The same with gates that start open, at σ(4) = 0.98. At σ(0) the norm of K¹ ⊗ K² starts at a quarter of
-/// what it can be, and A5 takes several times as many steps or is not learnt (decision 0020).
-template <class M>
-using of_open_triangles = of_triangles<M, start::constant<4>>;
 /// k = W s ("Name.k"), an upper triangle.
 struct dense {
     template <fixed_string Name, expression E>
@@ -140,15 +136,17 @@ inline constexpr mixer_function<make::of_directions<householder_mixer<R, Scale>>
 /// Q = I − Σ_i α_i ū_i ū_iᵀ, i < R, α = Scale · σ(…): dplr_mixer.
 template <int R, fixed_string Name = "Q", int Scale = 1>
 inline constexpr mixer_function<make::of_directions<dplr_mixer<R, Scale>>, Name> dplr{};
-/// Q = I − K¹ ⊗ K², a contraction: kronecker_mixer. Its gates start open.
-inline constexpr mixer_function<make::of_open_triangles<kronecker_mixer>> kronecker{};
+/// Q = I − K¹ ⊗ K², a contraction: kronecker_mixer. Its gates start open, at σ(4) = 0.98: at σ(0) ‖I − Q‖
+/// starts at a quarter of what it can be, and A5 takes several times as many steps or is not learnt (decision
+/// 0020).
+inline constexpr mixer_function<make::of_triangles<kronecker_mixer, start::constant<4>>> kronecker{};
 /// The authors' forms of it: rows normalised (their FP-Mamba), and divided by a power iteration's estimate,
 /// too (their FP-RNN).
 inline constexpr mixer_function<make::of_triangles<published_kronecker_mixer<false>>> published_kronecker{};
 inline constexpr mixer_function<make::of_triangles<published_kronecker_mixer<true>>> published_kronecker_spectral{};
-/// Q = I − diag(K_1, …), blocks of [K,K], a contraction: block_diagonal_mixer. Its gates start open.
+/// Q = I − diag(K_1, …), blocks of [K,K], a contraction: block_diagonal_mixer.
 template <int K, fixed_string Name = "Q">
-inline constexpr mixer_function<make::of_open_triangles<block_diagonal_mixer<K>>, Name> block_diagonal{};
+inline constexpr mixer_function<make::of_triangles<block_diagonal_mixer<K>>, Name> block_diagonal{};
 /// Q itself a dense matrix, D ≤ 256: selective_dense_mixer.
 inline constexpr mixer_function<make::dense> selective_dense{};
 /// Q orthogonal, the same for all tokens: orthogonal_mixer.
