@@ -3,7 +3,6 @@
 #include <fprnn/train/training_run.hpp>
 
 #include <cstdint>
-#include <functional>
 #include <type_traits>
 #include <utility>
 
@@ -39,7 +38,8 @@ training_result train(const Model& model, parameter_tree<T>& trained, training_m
             return model(t, data.inputs.view(), carry, &how);
         };
     if constexpr (requires { model.most_tokens(); }) calls.most_tokens = model.most_tokens();
-    return run(trained, remembered, options, backend, std::move(calls), std::ref(observe), together)();
+    const auto refer = [&observe](const training_step& step) -> bool { return observe(step); };
+    return run(trained, remembered, options, backend, std::move(calls), refer, together)();
 }
 }  // namespace detail
 
