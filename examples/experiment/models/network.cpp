@@ -1,7 +1,7 @@
 #include "cpu_blocks.hpp"
 
 #ifdef EXPERIMENT_CUDA
-#include "gpu.hpp"
+#include "../gpu.hpp"
 #endif
 
 #include <cstdio>
@@ -19,12 +19,12 @@ blocks_on<fp::eigen> make_blocks(const architecture& a, fp::chunked schedule, co
     using kind = architecture::block;
     switch (a.kind) {
         case kind::fp_mamba:
-            if (a.gate != architecture::gating::outside) return make_gated_fp_mamba(a, schedule, adjoint);
-            if (!(a.sees_y == architecture::dependence{})) return make_dependent_fp_mamba(a, schedule, adjoint);
-            return (a.convolution ? make_convolved_fp_mamba : make_fp_mamba)(a, schedule, adjoint);
+            if (a.gate != architecture::gating::outside) return make_fp_mamba_gated(a, schedule, adjoint);
+            if (!(a.sees_y == architecture::dependence{})) return make_fp_mamba_dependent(a, schedule, adjoint);
+            return (a.convolution ? make_fp_mamba_convolved : make_fp_mamba)(a, schedule, adjoint);
         case kind::fp_mamba2: return make_fp_mamba2(a, schedule, adjoint);
         case kind::fp_rnn:
-            return (a.sees_y == architecture::dependence{} ? make_fp_rnn : make_independent_fp_rnn)(a, schedule,
+            return (a.sees_y == architecture::dependence{} ? make_fp_rnn : make_fp_rnn_independent)(a, schedule,
                                                                                                     adjoint);
         case kind::mamba:
         case kind::published_mamba:

@@ -16,7 +16,7 @@ constexpr fp_mamba_options options_of(int bits) {
 
 }  // namespace
 
-experiment::blocks_on<fprnn::eigen> experiment::make_dependent_fp_mamba(const architecture& a, fp::chunked schedule,
+experiment::blocks_on<fprnn::eigen> experiment::make_fp_mamba_dependent(const architecture& a, fp::chunked schedule,
                                                                         fp::adjoint adjoint) {
     const int bits = (a.sees_y.lambda ? 1 : 0) + (a.sees_y.mixer ? 2 : 0) + (a.sees_y.b_c ? 4 : 0);
     blocks_on<fp::eigen> result;
@@ -25,6 +25,6 @@ experiment::blocks_on<fprnn::eigen> experiment::make_dependent_fp_mamba(const ar
             result = make<fp::eigen>(fp::models::fp_mamba<options_of(Bits)>(fp::householder<4>), a, schedule, adjoint);
     };
     [&]<int... Bits>(std::integer_sequence<int, Bits...>) { (consider.template operator()<Bits>(), ...); }
-    (std::integer_sequence<int, 0, 1, 2, 3, 4, 5, 7>{});  // 6 is convolved_fp_mamba.cpp's
+    (std::integer_sequence<int, 0, 1, 2, 3, 4, 5, 7>{});  // 6 is fp_mamba_convolved.cpp's
     return result;
 }

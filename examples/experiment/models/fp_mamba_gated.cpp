@@ -1,6 +1,6 @@
 #include "few_mixers.hpp"
 
-experiment::blocks_on<fprnn::eigen> experiment::make_gated_fp_mamba(const architecture& a, fp::chunked schedule,
+experiment::blocks_on<fprnn::eigen> experiment::make_fp_mamba_gated(const architecture& a, fp::chunked schedule,
                                                                     fp::adjoint adjoint) {
     using options = fp::models::fp_mamba_options;
     constexpr options of_u{.gate = options::gating::inside}, of_both{.gate = options::gating::inside_seeing_y};

@@ -3,7 +3,7 @@
 #include <fprnn/models/fp_rnn.hpp>
 
 /// Of a mixer that sees x_t alone.
-experiment::blocks_on<fprnn::eigen> experiment::make_independent_fp_rnn(const architecture& a, fp::chunked schedule,
+experiment::blocks_on<fprnn::eigen> experiment::make_fp_rnn_independent(const architecture& a, fp::chunked schedule,
                                                                         fp::adjoint adjoint) {
     constexpr fp::models::fp_rnn_options options{.mixer_sees_h = false};
     const auto use = [&](auto mixer) {

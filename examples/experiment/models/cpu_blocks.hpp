@@ -1,6 +1,6 @@
 #pragma once
 
-#include "blocks.hpp"
+#include "../blocks.hpp"
 
 #include <fprnn/compiled.hpp>
 
@@ -10,7 +10,7 @@ namespace experiment {
 /// each, so that they compile side by side.
 using maker = blocks_on<fp::eigen>(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
-maker make_fp_mamba, make_convolved_fp_mamba, make_dependent_fp_mamba, make_gated_fp_mamba, make_independent_fp_rnn,
+maker make_fp_mamba, make_fp_mamba_convolved, make_fp_mamba_dependent, make_fp_mamba_gated, make_fp_rnn_independent,
     make_fp_mamba2, make_fp_rnn, make_mamba, make_delta_rule, make_lstm, make_transformer;
 
 }  // namespace experiment
