@@ -6,8 +6,8 @@
 
 namespace experiment {
 
-/// The blocks of an architecture on the CPU; null where its mixer is not among the compiled. One source file
-/// each, so that they compile side by side.
+/// The blocks of an architecture on the CPU; null where its mixer is not among the compiled. A source file
+/// for each family; three of them are compiled together.
 using maker = blocks_on<fp::eigen>(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
 maker make_fp_mamba, make_fp_mamba_convolved, make_fp_mamba_dependent, make_fp_mamba_gated, make_fp_rnn_independent,

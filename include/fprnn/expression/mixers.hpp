@@ -137,8 +137,7 @@ inline constexpr mixer_function<make::of_directions<householder_mixer<R, Scale>>
 template <int R, fixed_string Name = "Q", int Scale = 1>
 inline constexpr mixer_function<make::of_directions<dplr_mixer<R, Scale>>, Name> dplr{};
 /// Q = I − K¹ ⊗ K², a contraction: kronecker_mixer. Its gates start open, at σ(4) = 0.98: at σ(0) ‖I − Q‖
-/// starts at a quarter of what it can be, and A5 takes several times as many steps or is not learnt (decision
-/// 0020).
+/// starts at a quarter of what it can be (decision 0020, with what that does for A5).
 inline constexpr mixer_function<make::of_triangles<kronecker_mixer, start::constant<4>>> kronecker{};
 /// The authors' forms of it: rows normalised (their FP-Mamba), and divided by a power iteration's estimate,
 /// too (their FP-RNN).
