@@ -124,6 +124,28 @@ TEST_CASE("method: damping converges where Picard's iteration does not, and its 
     }
 }
 
+TEST_CASE("method: damping may fall below the least number of the type, whatever stops the iteration") {
+    // y = u − 3 tanh(4y): residuals do not fall, δ is halved at every evaluation, at last to 0 in float.
+    const auto f = fixed_point(linear<"B">(in) - fprnn::constant<3>() * tanh(fprnn::constant<4>() * prev));
+    const auto x = normal<float>({2, 4, 3}, 1);
+    for (const index C : {index{1}, index{2}, index{4}}) {
+        const auto solve = [&](const fprnn::stop& s) {
+            const fprnn::damped falling{.start = 1, .decay = 0.5, .patience = 1};
+            const fprnn::layer l(f, method{.schedule = {.length = C}, .solver = falling, .stop = s});
+            return l(fprnn::init<float>(l, {.d_in = 3, .d_inner = 3}), x);
+        };
+        const auto ends = residual{1e-4} || iterations{1000};
+        const auto expected = solve(ends), got = solve(ends || fprnn::stop(never{}));
+        CHECK(expected.status[0] != fprnn::status::converged);
+        CHECK(expected.iterations[0] == 1000);
+        CHECK(got.status == expected.status);
+        CHECK(got.iterations == expected.iterations);
+        CHECK(got.residual == expected.residual);
+        CHECK(got.tokens_converged == expected.tokens_converged);
+        CHECK(same_bits(got.value, expected.value));
+    }
+}
+
 TEST_CASE("method: Anderson's acceleration takes fewer evaluations than Picard's iteration where that is slow") {
     const auto f = fixed_point(linear<"u">(in) + fprnn::constant<19, 20>() * tanh(prev));
     const auto x = normal({4, 3, 4}, 1, 0.1);

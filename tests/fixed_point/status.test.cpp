@@ -5,6 +5,7 @@
 #include <doctest/doctest.h>
 
 #include <limits>
+#include <vector>
 
 namespace {
 
@@ -66,6 +67,19 @@ TEST_CASE_TEMPLATE("status: a contraction converges and its counts fit", T, floa
         }
         CHECK(total == sol.total_iterations[3]);
         CHECK(most == sol.iterations[3]);
+    }
+}
+
+TEST_CASE("status: a token that its own iterate does not enter has converged after one evaluation") {
+    using namespace fprnn::symbols;
+    const auto f = fixed_point(tanh(fprnn::linear<"B">(in) + fprnn::linear<"A">(shift(prev))));
+    for (const fprnn::stop& stop : {fprnn::stop(fprnn::iterations{5}), fprnn::residual{1e-3} || fprnn::iterations{5}}) {
+        const fprnn::layer l(f, fprnn::method{.schedule = {.length = 1}, .stop = stop});
+        const auto sol = l(fprnn::init<double>(l, size), normal({2, 7, 3}, 1));
+        CHECK(sol.all_converged());
+        CHECK(sol.iterations == std::vector<int>(2, 1));
+        CHECK(sol.tokens_converged == std::vector<index>(2, 7));
+        CHECK(sol.work.evaluations == 7 * fprnn::eigen::tile);
     }
 }
 

@@ -54,6 +54,7 @@ TEST_CASE("csv: a table that is continued has every row once, whatever came afte
     // What a killed process or a power failure leaves: half a row, zeros, a row again.
     CHECK(continued("step,x\n1,1\n2", 2) == "step,x\n1,1\n2,0.5\n");
     CHECK(continued("step,x\n1,1\n2,4", 2) == "step,x\n1,1\n2,0.5\n");
+    for (const char* part : {"", "st", "step,x"}) CHECK(continued(part, 2) == "step,x\n1,0.5\n");
     const auto damaged = folder.path / "t.csv.damaged";
     CHECK_FALSE(std::filesystem::exists(damaged));
     CHECK(continued("step,x\n1,1\n2\n3,9\n", 3) == "step,x\n1,1\n2,0.5\n");

@@ -305,6 +305,36 @@ TEST_CASE("figure: gnuplot is run in a locale of UTF-8, so that it has nothing t
     CHECK(fprnn::read_file(folder.path / "locale", 1 << 20) == "C.UTF-8," + programs.string() + "\n");
 }
 
+TEST_CASE("figure: what cannot be drawn is refused, with nothing written") {
+    const scratch_folder folder;
+    const auto refuses = [&](const fprnn::picture& p, const char* message) {
+        CHECK_THROWS_WITH_AS(fprnn::gnuplot_script(p, "f"), message, fprnn::argument_error);
+        CHECK_THROWS_WITH_AS(fprnn::text_chart(p), message, fprnn::argument_error);
+        CHECK_THROWS_WITH_AS(fprnn::draw(p, folder.path / "new", "f"), message, fprnn::argument_error);
+        CHECK_FALSE(fs::exists(folder.path / "new"));
+    };
+    const auto with = [](const auto& change) {
+        fprnn::figure f = example();
+        change(f);
+        return f;
+    };
+    refuses({"none", {}}, "picture: expected a figure, got none");
+    refuses(with([](auto& f) { f.curves[0].y.pop_back(); }),
+            "picture: curve 'one': y must have as many numbers as x, 3, got 2");
+    refuses(with([](auto& f) {
+                f.curves[0].low = {0, 0, 0};
+            }),
+            "picture: curve 'one': high must have as many numbers as x, 3, got 0");
+    refuses(with([](auto& f) {
+                f.curves[0].high = f.curves[0].low = {1, 2, 3, 4};
+            }),
+            "picture: curve 'one': low must have as many numbers as x, 3, got 4");
+    refuses(with([](auto& f) { f.y.log = 10; }),
+            "picture: y.limits must be finite and rise, on a logarithmic axis from above 0, got 0 and 1");
+    refuses(with([](auto& f) { f.y.limits = {1, 1}; }), "picture: y.limits must be finite and rise, got 1 and 1");
+    refuses(with([](auto& f) { f.x.log = 1; }), "picture: x.log is a base of at least 2, or 0: linear, got 1");
+}
+
 TEST_CASE("figure: the folder is made where it lacks") {
     const scratch_folder folder;
     const variable path("PATH", folder.path.c_str());

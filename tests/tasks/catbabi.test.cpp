@@ -458,9 +458,9 @@ TEST_CASE("catbabi: rows that there are not are refused") {
     babi_stories no_test = small;
     no_test.test.clear();
     CHECK(refusal([&] { (void)catbabi(no_test).test_rows(split::test); }) ==
-          "catbabi: expected stories in the part of 'catbabi-small', got none");
+          "catbabi: expected stories in the test part of 'catbabi-small', got none");
     CHECK(refusal([&] { (void)catbabi(no_test).training_rows({}, {}, split::test); }) ==
-          "catbabi: expected stories in the part of 'catbabi-small', got none");
+          "catbabi: expected stories in the test part of 'catbabi-small', got none");
 }
 
 TEST_CASE("catbabi: samplers outlive what made them, and ask for no rows of none") {

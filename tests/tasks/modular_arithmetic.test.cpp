@@ -391,7 +391,7 @@ TEST_CASE("tokens and targets of different shapes and numbers beyond the last se
     const std::uint64_t last = (std::uint64_t{1} << 62) - 1;
     CHECK_NOTHROW(draw(task, 1, 38, last));
     CHECK_THROWS_WITH_AS(draw(task, 2, 38, last),
-                         "modular_arithmetic: there are 2^62 sequences, got first_sequence 4611686018427387903",
+                         "modular_arithmetic: there are 2^62 sequences, got first = 4611686018427387903",
                          argument_error);
 }
 

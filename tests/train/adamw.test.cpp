@@ -150,9 +150,10 @@ TEST_CASE("adamw: a learning rate that is not a positive number is refused and c
     const auto before = theta;
     adamw<double> optimizer(theta);
     for (const double rate : {0.0, -1e-3, not_a_number, infinity}) {
-        CHECK_THROWS_WITH_AS(optimizer.step(theta, before, rate),
-                             ("adamw: learning_rate must be positive, got " + fprnn::detail::number_text(rate)).c_str(),
-                             argument_error);
+        CHECK_THROWS_WITH_AS(
+            optimizer.step(theta, before, rate),
+            ("adamw: learning_rate must be positive and finite, got " + fprnn::detail::number_text(rate)).c_str(),
+            argument_error);
         CHECK_THROWS_AS(adamw<double>(theta, {.learning_rate = rate}), argument_error);
     }
     for (index i = 0; i < theta.size(); ++i) CHECK(theta.data()[i] == before.data()[i]);

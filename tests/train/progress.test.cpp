@@ -80,6 +80,20 @@ TEST_CASE("progress: a loop that ends by the clock says how much is over") {
     CHECK(text == "1/1000000  left 0s\n");
 }
 
+TEST_CASE("progress: no more time is left than there is to a limit") {
+    std::FILE* file = std::tmpfile();
+    {
+        progress p(file, 1000000, 0);
+        p.update({.step = 0, .most_seconds = 7200});
+        std::this_thread::sleep_for(std::chrono::milliseconds(30));
+        p.update({.step = 1, .most_seconds = 7.2});  // 30,000 seconds by the steps
+        p.update({.step = 2, .most_seconds = -1});
+    }
+    const std::string text = content(file);
+    std::fclose(file);
+    CHECK(text == "0/1000000  left 2h00m\n1/1000000  left 7s\n2/1000000  left 0s\n");
+}
+
 TEST_CASE("progress: what others did before counts neither for the rate nor for the time that is left") {
     std::FILE* file = std::tmpfile();
     {

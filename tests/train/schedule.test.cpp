@@ -81,8 +81,8 @@ TEST_CASE("schedule: members and steps out of their range are refused by name") 
     const learning_rate_schedule good{.peak = 1, .total_steps = 5};
     CHECK(at(good, 0) == 1);
     CHECK_THROWS_WITH_AS(at(good, -1), "learning_rate_schedule: step must be at least 0, got -1", argument_error);
-    CHECK_THROWS_WITH_AS(at({.peak = 0, .total_steps = 5}, 0), "learning_rate_schedule: peak must be positive, got 0",
-                         argument_error);
+    CHECK_THROWS_WITH_AS(at({.peak = 0, .total_steps = 5}, 0),
+                         "learning_rate_schedule: peak must be positive and finite, got 0", argument_error);
     CHECK_THROWS_AS(at({.peak = nan, .total_steps = 5}, 0), argument_error);
     CHECK_THROWS_WITH_AS(at({.warmup_steps = -2, .total_steps = 5}, 0),
                          "learning_rate_schedule: warmup_steps must be at least 0, got -2", argument_error);

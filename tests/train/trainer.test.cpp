@@ -461,7 +461,7 @@ TEST_CASE("train: options out of their range are refused before anything is trai
     CHECK(message([](auto& o) { o.max_norm = 0; }) == "train: max_norm must be positive, got 0");
     CHECK(message([](auto& o) { o.label_smoothing = 1; }) == "train: label_smoothing must be in [0,1), got 1");
     CHECK(message([](auto& o) { o.optimiser.learning_rate = std::numeric_limits<double>::quiet_NaN(); }) ==
-          "adamw: learning_rate must be positive, got nan");
+          "adamw: learning_rate must be positive and finite, got nan");
     CHECK(std::equal(theta.begin(), theta.end(), before.begin()));
 }
 

@@ -247,7 +247,7 @@ TEST_CASE("training state: one that cannot be of these options is refused") {
           "train: the state's last_good_steps must be in [0,10], got 11");
     CHECK(message([](auto& x, auto&) { x.learnt = 1.5; }) == "train: the state's learnt must be in [0,1], got 1.5");
     CHECK(message([](auto& x, auto&) { x.seconds = std::numeric_limits<double>::quiet_NaN(); }) ==
-          "train: the state's seconds must be at least 0, got nan");
+          "train: the state's seconds must be at least 0 and finite, got nan");
     CHECK(message([](auto& x, auto&) {
               x.steps = x.last_good_steps = 9;
           }).find("train: the state's optimiser has taken 10 steps, expected 9") == 0);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/hash.hpp>
 #include <fprnn/core/random.hpp>
 #include <fprnn/core/tensor.hpp>
 
@@ -41,9 +42,7 @@ void initialise(view<T> values, const initialiser& init, std::string_view name, 
                        " starts at the lengths of rows: expected [n] behind a parameter [n,k], got " +
                        before.shape().to_string();
             });
-    std::uint64_t hash = 14695981039346656037u;  // FNV-1a
-    for (char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    const random_stream random(s, hash);
+    const random_stream random(s, detail::fnv1a(name));
     const auto columns = static_cast<double>(values.shape().back());
     for (index i = 0; i < values.size(); ++i) {
         const auto at = static_cast<std::uint64_t>(i);

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -129,7 +130,6 @@ struct own_rules {
 };
 
 /// Measures the steps of a chunk from `from` to `to`, of the sequences whose watches run, and asks the stop.
-/// running[q] becomes δ of the step that is next, 0 where there is none.
 template <class T, class Backend>
 void measure(frame<T, Backend>& f, const stop& stop, index sequences, const T* to, const T* from,
              const watches<T>& of) {
@@ -138,12 +138,11 @@ void measure(frame<T, Backend>& f, const stop& stop, index sequences, const T* t
     for (index q = 0; q < sequences; ++q) {
         watch<T>& w = of.one[q];
         if (!w.running()) continue;
-        const T delta = static_cast<T>(w.delta());
         const auto step = measure_step<team>(to + q * D, from + q * D, D, f.tile * D, f.tokens_of_chunk(q));
         w.take(step);
         if (w.running() && stop.ends({w.iterations(), w.residual(), static_cast<double>(step.absolute), w.best()}))
             w.finish(status::converged);
-        of.running[q] = w.running() ? delta : T(0);
+        of.running[q] = w.running() ? T(1) : T(0);
     }
 }
 /// y ← the next iterate of the sequences whose watches run.
@@ -153,12 +152,14 @@ void move(frame<T, Backend>& f, const solver& solver, const own_rules<T>& own, i
     using team = typename Backend::template team<T>;
     const index D = f.iterate_width(), stride = f.tile * D;
     for (index q = 0; q < sequences; ++q) {
-        if (of.running[q] == T(0)) continue;
+        const watch<T>& w = of.one[q];
+        if (!w.running()) continue;
         const index tokens = f.tokens_of_chunk(q);
         const T* reached = to + q * D;
         T* y = from + q * D;
         if (!solver.has_own_rule()) {
-            for (index t = 0; t < tokens; ++t) go_to<team>(D, of.running[q], reached + t * stride, y + t * stride);
+            const T delta = static_cast<T>(w.delta_of_step());
+            for (index t = 0; t < tokens; ++t) go_to<team>(D, delta, reached + t * stride, y + t * stride);
             continue;
         }
         T *const f_of = own.memory + q * own.per_sequence, *const y_of = f_of + tokens * D;
@@ -166,7 +167,7 @@ void move(frame<T, Backend>& f, const solver& solver, const own_rules<T>& own, i
             f.on.copy(D, reached + t * stride, f_of + t * D);
             f.on.copy(D, y + t * stride, y_of + t * D);
         }
-        solver.next(solver_step<T>{tokens * D, of.one[q].iterations(), f_of, y_of, y_of + tokens * D});
+        solver.next(solver_step<T>{tokens * D, w.iterations(), f_of, y_of, y_of + tokens * D});
         for (index t = 0; t < tokens; ++t) f.on.copy(D, y_of + t * D, y + t * stride);
     }
 }
@@ -204,9 +205,13 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
     const T* fy = f.value_at(its.fixed_point, row);
     f.on.fill(n * D, y, 0);
     f.begin_chunk(row, n);
-    const iteration_rule rule = how.rule();
+    const bool has_own_rules = has_tiles<Backend> && how.has_own_rules(),
+               is_one_row_each = tokens == 1 && its.rows_are_independent && !has_own_rules;
+    iteration_rule rule = how.rule();
+    // What y_t does not enter is exact after one evaluation, whatever ends an iteration.
+    if (is_one_row_each && its.tokens_are_explicit)
+        rule.tolerance = std::max(rule.tolerance, std::numeric_limits<double>::min());
     begin_watches(f, sequences, rule, of);
-    const bool has_own_rules = has_tiles<Backend> && how.has_own_rules();
     if (has_own_rules) f.on.fill(sequences * own.per_sequence, own.memory, 0);
 
     const auto take_step = [&] {
@@ -220,7 +225,7 @@ void solve_chunk(frame<T, Backend>& f, const solving& how, index sequences, inde
         if (measures_tokens(f)) f.clear_behind(row, n, D, f.value_at(its.fixed_point, row));
         advance(f, sequences, n, fy, y, false, of);
     };
-    if (tokens == 1 && its.rows_are_independent && !has_own_rules) {
+    if (is_one_row_each) {
         evaluate(f, f.stage().shifted, row, n);
         open(f, row, n);
         if (its.reduction && how.solver.is_picard())

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/error.hpp>
+#include <fprnn/core/math.hpp>
 #include <fprnn/core/number_text.hpp>
 #include <fprnn/core/shape.hpp>
 
@@ -58,8 +59,9 @@ struct anderson {
         require(history >= 1 && history <= most, "anderson", [&] {
             return "history must lie between 1 and " + std::to_string(most) + ", got " + std::to_string(history);
         });
-        require(regularisation > 0, "anderson",
-                [&] { return "regularisation must be positive, got " + detail::number_text(regularisation); });
+        require(regularisation > 0 && math::is_finite(regularisation), "anderson", [&] {
+            return "regularisation must be positive and finite, got " + detail::number_text(regularisation);
+        });
     }
     template <class T>
     void next(const solver_step<T>& s) const {

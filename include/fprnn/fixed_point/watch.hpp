@@ -82,12 +82,15 @@ public:
     FPRNN_BOTH double best() const { return best_; }
     /// δ of the next step, from y to δ f(y) + (1 − δ) y.
     FPRNN_BOTH double delta() const { return delta_; }
+    /// δ of the step that was taken last.
+    FPRNN_BOTH double delta_of_step() const { return delta_of_step_; }
 
     /// Goes on after `ell` iterations that somebody else has made.
     FPRNN_BOTH void go_on_from(int ell) { iterations_ = ell; }
     /// Takes the next step, ℓ = 1, 2, …
     FPRNN_BOTH void take(const step_size<T>& step) {
         const int ell = ++iterations_;
+        delta_of_step_ = delta_;
         residual_ = step.finite ? static_cast<double>(step.relative) : infinite;
         if (!step.finite) {
             finish(ell == 1 ? status::nonfinite : status::diverged);
@@ -135,10 +138,10 @@ private:
     static constexpr T rounding = 64 * std::numeric_limits<T>::epsilon();
 
     iteration_rule rule_;
-    double delta_, best_ = infinite;
+    double delta_, delta_of_step_ = 1, best_ = infinite;
     int patience_;
     bool running_ = true;
-    status outcome_ = status::converged;
+    status outcome_ = status::max_iterations;  ///< until it is finished
     int iterations_ = 0;
     double residual_ = 0;
     T third_quarter_ = 0, last_quarter_ = 0;  ///< of ℓ_max: the largest absolute steps

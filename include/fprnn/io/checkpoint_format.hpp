@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/hash.hpp>
 #include <fprnn/core/math.hpp>
 #include <fprnn/io/configuration.hpp>
 #include <fprnn/io/parameters.hpp>
@@ -24,13 +25,6 @@ namespace detail {
 
 inline constexpr std::string_view checkpoint_format = "fprnn checkpoint", checkpoint_version = "1";
 
-/// FNV-1a of 64 bits: any change within one byte is found for certain, any other goes unseen with a chance of
-/// about 2⁻⁶⁴. It guards against disks and copies that damage a file, not against intent.
-inline std::uint64_t fnv1a(std::string_view bytes, std::uint64_t hash = 14695981039346656037u) {
-    for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return hash;
-}
-
 inline constexpr std::string_view checksum_zeros = "0000000000000000";
 
 /// Where the digits of a file's checksum are; npos when it has no such checksum. Only a key of the metadata
@@ -41,7 +35,8 @@ inline std::size_t find_checksum(std::string_view bytes, std::string_view digits
     return at == bytes.npos || digits.size() != checksum_zeros.size() ? bytes.npos : at + field.size();
 }
 
-/// The checksum of a file whose own digits, which are at `at`, count as zeros.
+/// The checksum of a file whose own digits, which are at `at`, count as zeros. It guards against disks and
+/// copies that damage a file, not against intent.
 inline std::string checksum_of(std::string_view bytes, std::size_t at) {
     const auto hash =
         fnv1a(bytes.substr(at + checksum_zeros.size()), fnv1a(checksum_zeros, fnv1a(bytes.substr(0, at))));

@@ -49,14 +49,16 @@ public:
     /// The table of a run that is taken up again, without what came after row `last`: of a file that is
     /// there, the rows from the top that have the header's number of cells and whose first cell counts up to
     /// `last`; what follows was written later, or half. Where a row before `last` is damaged, the table ends
-    /// before it, and the file as it was is kept as path.damaged. A new table where there is no file.
-    /// std::runtime_error when the file cannot be read or written, or has another header.
+    /// before it, and the file as it was is kept as path.damaged. A new table where there is no file, or no
+    /// more than a part of the header. std::runtime_error when the file cannot be read or written, or has
+    /// another header.
     static csv_file continued(const std::filesystem::path& path, std::string_view header, index last) {
         if (!std::filesystem::exists(path)) return {path, header};
         // A pipe would be waited for, for ever.
         if (!std::filesystem::is_regular_file(path)) throw std::runtime_error(path.string() + ": not a regular file");
         const std::string text = read_file(path, std::numeric_limits<std::uintmax_t>::max());
         const std::string first = std::string(header) + "\n";
+        if (first.starts_with(text)) return {path, header};
         if (!text.starts_with(first))
             throw std::runtime_error(path.string() + ": expected a table of " + std::string(header) + ", got " +
                                      text.substr(0, std::min(text.find('\n'), header.size())));

@@ -52,11 +52,13 @@ inline bool run_script(const std::string& program, const std::filesystem::path& 
 /// Writes name.gp into the folder, which is made where it lacks, and runs gnuplot on it, which writes
 /// name.png and name.svg; without gnuplot, or when it fails, writes name.txt, 80 columns wide. What is not
 /// written and there from before is removed. Returns the text chart in that case, `columns` wide, otherwise
-/// nothing.
+/// nothing. Errors: what picture::validate refuses, with nothing written; std::runtime_error where nothing
+/// can be.
 inline std::optional<std::string> draw(const picture& p, const std::filesystem::path& folder, const std::string& name,
                                        int columns = 80) {
+    const std::string script = gnuplot_script(p, name);
     detail::need_folder(folder);
-    write_file(folder / (name + ".gp"), gnuplot_script(p, name));
+    write_file(folder / (name + ".gp"), script);
     std::error_code none;
     for (const char* extension : {".png", ".svg", ".txt"}) std::filesystem::remove(folder / (name + extension), none);
     const std::string program = find_program("gnuplot");

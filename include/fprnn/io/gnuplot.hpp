@@ -51,7 +51,7 @@ void for_each_point(const figure& f, const curve& c, F&& take) {
 /// Calls f(x, low, high) for each of them that has an interval.
 template <class F>
 void for_each_interval(const figure& f, const curve& c, F&& take) {
-    for (std::size_t i = 0; i < std::min(c.low.size(), c.high.size()); ++i)
+    for (std::size_t i = 0; i < c.low.size(); ++i)
         if (can_be_drawn(c.x[i], f.x) && can_be_drawn(c.low[i], f.y) && can_be_drawn(c.high[i], f.y))
             take(c.x[i], c.low[i], c.high[i]);
 }
@@ -336,7 +336,9 @@ private:
 }  // namespace detail
 
 /// A gnuplot script that writes name.png and name.svg into the folder it is run in. The data are inside.
+/// Errors: what picture::validate refuses.
 inline std::string gnuplot_script(const picture& p, const std::string& name) {
+    p.validate();
     return detail::gnuplot_writer(p, name).script();
 }
 

@@ -11,8 +11,10 @@
 namespace fprnn {
 
 /// A picture as text, at most `columns` wide where that is 22 or more: one block a curve, one bar a point, at
-/// most `most_points` of a curve. Braces, which group gnuplot's subscripts, are left out.
+/// most `most_points` of a curve. Braces, which group gnuplot's subscripts, are left out. Errors: what
+/// picture::validate refuses.
 inline std::string text_chart(const picture& p, int columns = 80, std::size_t most_points = 16) {
+    p.validate();
     // "1234567 *|" before the bar, "| 0.0001235" behind it.
     constexpr int around = 10 + 11, longest = 50;
     const int width = std::clamp(columns - around, 0, longest);

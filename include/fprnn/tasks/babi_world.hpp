@@ -158,8 +158,9 @@ private:
         arrive(who, place);
     }
 
-    // Someone moves, gets, drops or, in tasks 7 and 8, gives something; of what is possible moving and
-    // getting come twice as often.
+    // An actor moves, gets, drops or, in tasks 7 and 8, gives something. The weights of what is possible:
+    // 4 to move, 12 to get each object that lies there, 3 to drop one (1 in tasks 7 and 8), 4 to give one to
+    // each actor there.
     void act() {
         const number who = below(actors.size());
         actor& a = actors_[who];

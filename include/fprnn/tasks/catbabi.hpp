@@ -187,8 +187,10 @@ private:
     }
 
     detail::catbabi_rows rows(split part, const catbabi_options& options) const {
-        require(stories(part) > 0, "catbabi",
-                [&] { return "expected stories in the part of '" + name() + "', got none"; });
+        require(stories(part) > 0, "catbabi", [&] {
+            return std::string("expected stories in the ") + detail::name_of(part) + " part of '" + name() +
+                   "', got none";
+        });
         return {data_, part, options};
     }
 

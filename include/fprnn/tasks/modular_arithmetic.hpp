@@ -60,11 +60,11 @@ struct modular_arithmetic {
         return std::max(longest, least_row) - 2;
     }
 
-    /// Overwrites row b of tokens [B,T] with sequence first_sequence + b, and of targets [B,T] with its
+    /// Overwrites row b of tokens [B,T] with sequence first + b, and of targets [B,T] with its
     /// answer. Sequences are numbered from 0 to 2^62 − 1. argument_error when the shapes are not both [B,T],
     /// T is below tokens_needed(), or an option is out of its range.
-    void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first_sequence) const {
-        detail::require_rows("modular_arithmetic", tokens, targets, first_sequence);
+    void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first) const {
+        detail::require_rows("modular_arithmetic", tokens, targets, first);
         const index T = tokens.shape()[1], needed = tokens_needed();
         require(T >= needed, "modular_arithmetic", [&] {
             return "with longest = " + std::to_string(longest) + " sequences need T of at least " +
@@ -73,7 +73,7 @@ struct modular_arithmetic {
         std::vector<std::int32_t> written;
         for (index b = 0; b < tokens.shape()[0]; ++b) {
             written.clear();
-            writer w{*this, detail::stream_of(seed, part, first_sequence + static_cast<std::uint64_t>(b)), written};
+            writer w{*this, detail::stream_of(seed, part, first + static_cast<std::uint64_t>(b)), written};
             const index u = shortest + w.below(longest - shortest + 1);
             const index value = w.expression(std::max(u, least_row) - 3);
             const auto equals = static_cast<index>(written.size());

@@ -15,6 +15,10 @@ enum class split { train, validation, test };
 
 namespace detail {
 
+inline const char* name_of(split part) {
+    return part == split::train ? "training" : part == split::validation ? "validation" : "test";
+}
+
 /// Sequences of a part are numbered below this.
 inline constexpr std::uint64_t sequences_of_a_split = std::uint64_t{1} << 62;
 
@@ -32,7 +36,7 @@ inline void require_rows(const char* task, view<std::int32_t> tokens, view<std::
                targets.shape().to_string();
     });
     require(first <= sequences_of_a_split - static_cast<std::uint64_t>(tokens.shape()[0]), task,
-            [&] { return "there are 2^62 sequences, got first_sequence " + std::to_string(first); });
+            [&] { return "there are 2^62 sequences, got first = " + std::to_string(first); });
 }
 
 }  // namespace detail

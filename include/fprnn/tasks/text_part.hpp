@@ -1,6 +1,7 @@
 #pragma once
 
 #include <fprnn/core/error.hpp>
+#include <fprnn/core/hash.hpp>
 #include <fprnn/core/random.hpp>
 #include <fprnn/tasks/split.hpp>
 
@@ -37,11 +38,7 @@ struct text_part {
         require(T < size(), "text_files", [&] {
             return "windows of T = " + std::to_string(T) + " need at least " +
                    std::to_string(static_cast<std::uint64_t>(T) + 1) + " bytes, got " + std::to_string(size()) +
-                   " in the " +
-                   (part == split::train        ? "training"
-                    : part == split::validation ? "validation"
-                                                : "test") +
-                   " part of '" + text + "'";
+                   " in the " + name_of(part) + " part of '" + text + "'";
         });
     }
 };
@@ -99,11 +96,7 @@ inline void append_file(const std::string& path, std::uint64_t expected, std::st
 }
 
 /// Uniform on [0,1), a function of the name alone: FNV-1a's 64 bits, mixed by Philox.
-inline double position_of(std::string_view name) {
-    std::uint64_t hash = 14695981039346656037u;
-    for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211u;
-    return random_stream(seed{hash}, 0).uniform(0);
-}
+inline double position_of(std::string_view name) { return random_stream(seed{fnv1a(name)}, 0).uniform(0); }
 
 /// The last component of a path, of what it leads to where that is . or .. or nothing.
 inline std::string last_component(std::string path) {

@@ -184,14 +184,14 @@ struct word_problem {
     index vocabulary() const { return group.order() + begin_token; }
     index classes() const { return vocabulary(); }
 
-    /// Overwrites row b of tokens [B,T] with sequence first_sequence + b, and of targets [B,T] with its
+    /// Overwrites row b of tokens [B,T] with sequence first + b, and of targets [B,T] with its
     /// products. Sequences are numbered from 0 to 2^62 − 1. argument_error when the shapes are not both
     /// [B,T]. This is what train() and evaluate() call.
-    void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first_sequence) const {
-        detail::require_rows("word_problem", tokens, targets, first_sequence);
+    void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first) const {
+        detail::require_rows("word_problem", tokens, targets, first);
         const auto order = static_cast<std::uint64_t>(group.order());
         for (index b = 0; b < tokens.shape()[0]; ++b) {
-            const random_stream random = detail::stream_of(seed, part, first_sequence + static_cast<std::uint64_t>(b));
+            const random_stream random = detail::stream_of(seed, part, first + static_cast<std::uint64_t>(b));
             if (begin_token && tokens.shape()[1] > 0) tokens(b, 0) = targets(b, 0) = static_cast<std::int32_t>(order);
             index product = group.identity();
             for (index t = begin_token; t < tokens.shape()[1]; ++t) {

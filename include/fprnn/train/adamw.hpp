@@ -87,7 +87,7 @@ private:
     }
 
     static void require_rate(double rate) {
-        require_option("learning_rate", rate, rate > 0 && math::is_finite(rate), "positive");
+        require_option("learning_rate", rate, rate > 0 && math::is_finite(rate), "positive and finite");
     }
 
     void require_layout(const parameter_tree<T>& tree, const char* argument) const;
@@ -110,7 +110,7 @@ adamw<T>::adamw(const parameter_tree<T>& theta, const adamw_options& options)
         options.epsilon <= static_cast<double>(std::numeric_limits<T>::max()) && static_cast<T>(options.epsilon) > 0,
         "positive and finite in the parameters' type");
     require_option("weight_decay", options.weight_decay,
-                   options.weight_decay >= 0 && math::is_finite(options.weight_decay), "at least 0");
+                   options.weight_decay >= 0 && math::is_finite(options.weight_decay), "at least 0 and finite");
 }
 
 template <class T>

@@ -4,6 +4,7 @@
 #include <fprnn/core/shape.hpp>
 #include <fprnn/core/terminal.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
@@ -23,6 +24,7 @@ struct progress_report {
     std::optional<double> sequence_accuracy{};  ///< share of sequences without a mistake, in [0,1]
     std::optional<double> iterations{};         ///< median of the fixed-point iterations
     std::optional<double> done{};               ///< share of the work that is over, where it is not step/total
+    std::optional<double> most_seconds{};       ///< that are left at most, such as those to a time limit
 };
 
 /// "42s", "3m05s" or "2h07m"; "?" when it is not known.
@@ -87,7 +89,8 @@ public:
         next_ = elapsed + interval_;
         const double rate = elapsed > 0 ? static_cast<double>(report.sequences - begun_.sequences) / elapsed : 0;
         const double done = share(report), now = done - share(begun_);
-        const double left = now > 0 ? elapsed * (1 - done) / now : std::numeric_limits<double>::quiet_NaN();
+        double left = now > 0 ? elapsed * (1 - done) / now : std::numeric_limits<double>::quiet_NaN();
+        if (report.most_seconds && !(left <= *report.most_seconds)) left = std::max(0.0, *report.most_seconds);
         const std::string line = progress_line(report, total_, rate, left, width());
         std::fprintf(out_, rewrites_ ? "\r%s\x1b[K" : "%s\n", line.c_str());
         std::fflush(out_);

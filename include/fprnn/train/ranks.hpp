@@ -1,5 +1,6 @@
 #pragma once
 
+#include <fprnn/core/hash.hpp>
 #include <fprnn/core/shape.hpp>
 
 #include <algorithm>
@@ -109,12 +110,12 @@ private:
 template <class Numbers>
 std::uint64_t checksum(const Numbers& numbers) {
     auto bytes = std::as_bytes(std::span(numbers.begin(), numbers.end()));
-    std::uint64_t sum = 14695981039346656037u;
+    std::uint64_t sum = fnv1a_start;
     while (!bytes.empty()) {
         std::uint64_t word = 0;
         const std::size_t n = std::min(bytes.size(), sizeof word);
         std::memcpy(&word, bytes.data(), n);
-        sum = (sum ^ word) * 1099511628211u;
+        sum = (sum ^ word) * fnv1a_prime;
         sum ^= sum >> 32;
         bytes = bytes.subspan(n);
     }

@@ -45,7 +45,7 @@ private:
     void validate(index step) const {
         constexpr auto operation = "learning_rate_schedule";
         require(peak > 0 && math::is_finite(peak), operation,
-                [&] { return "peak must be positive, got " + detail::number_text(peak); });
+                [&] { return "peak must be positive and finite, got " + detail::number_text(peak); });
         require(warmup_steps >= 0, operation,
                 [&] { return "warmup_steps must be at least 0, got " + std::to_string(warmup_steps); });
         require(decay == fprnn::decay::none || total_steps >= warmup_steps, operation, [&] {

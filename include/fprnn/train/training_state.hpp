@@ -71,7 +71,7 @@ void training_memory<T>::validate(const training_options& options) const {
     require(learnt >= 0 && learnt <= 1, "train",
             [&] { return "the state's learnt must be in [0,1], got " + detail::number_text(learnt); });
     require(seconds >= 0 && math::is_finite(seconds), "train",
-            [&] { return "the state's seconds must be at least 0, got " + detail::number_text(seconds); });
+            [&] { return "the state's seconds must be at least 0 and finite, got " + detail::number_text(seconds); });
     validate_ongoing(options);
     require(optimiser.steps() == steps, "train", [&] {
         return "the state's optimiser has taken " + std::to_string(optimiser.steps()) + " steps, expected " +
