@@ -58,14 +58,15 @@ bool train_one(const options& o) {
 /// Every number of every test of an exhibit; none of them depends on the machine's speed.
 void write_results(const trained& all) {
     fp::csv_file csv(all.o.out / (std::string(all.o.shown->name) + ".csv"),
-                     "model,task,seed,parameters,steps,length,score,sequence_accuracy,token_accuracy,loss,"
+                     "model,task,seed,parameters,steps,ended_by,length,score,sequence_accuracy,token_accuracy,loss,"
                      "median_iterations,share_converged");
     for (std::size_t i = 0; i < all.results.size(); ++i)
         for (const test_result& t : all.results[i].table) {
             const auto& c = t.evaluation.convergence;
             const auto cell = [&](auto number) { return c ? std::optional<double>((*c).*number) : std::nullopt; };
             csv.row({all.members[i].label, all.results[i].task.name, all.members[i].settings.seed,
-                     all.results[i].parameters, all.results[i].training.steps, t.length, t.score,
+                     all.results[i].parameters, all.results[i].training.steps,
+                     std::string(text_of(all.results[i].training.end)), t.length, t.score,
                      t.evaluation.accuracy.sequence, t.evaluation.accuracy.token, known(t.evaluation.loss),
                      cell(&fp::convergence_summary::median_iterations),
                      cell(&fp::convergence_summary::share_converged)});

@@ -91,8 +91,10 @@ constexpr const char* of_mixers = "to stand with --model fp-mamba, fp-mamba2 or 
 
 /// What the model has not got would be ignored.
 void check_heard(const options& o) {
-    for (const char* option : {"--reflections", "--reflection-scale"})
+    for (const char* option : {"--mixer-bias", "--reflections", "--reflection-scale"})
         if (!has_mixer(o.model) && o.given.contains(option)) refuse(option, of_mixers, "--model " + o.model_name);
+    if (o.given.contains("--mixer-bias") && !mixer_has_gates(o.model))
+        refuse("--mixer-bias", "to stand with --mixer kronecker or block-diagonal", "--mixer " + o.mixer_name);
     if (o.model.kind != block::transformer && o.given.contains("--context"))
         refuse("--context", "to stand with --model transformer", "--model " + o.model_name);
 }

@@ -52,6 +52,11 @@ inline bool has_mixer(const architecture& a) {
     return a.kind == architecture::block::fp_mamba || a.kind == architecture::block::fp_mamba2 ||
            a.kind == architecture::block::fp_rnn;
 }
+/// Gates beside the triangles of its factors, "Q.gate".
+inline bool mixer_has_gates(const architecture& a) {
+    return has_mixer(a) &&
+           (a.mixer == architecture::mixing::kronecker || a.mixer == architecture::mixing::block_diagonal);
+}
 inline bool has_heads(const architecture& a) {
     return a.kind == architecture::block::fp_mamba2 || a.kind == architecture::block::mamba2 ||
            a.kind == architecture::block::delta_product || a.kind == architecture::block::gated_deltanet ||

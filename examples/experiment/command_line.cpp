@@ -202,7 +202,8 @@ private:
                 o_.model.kind = one_of(name, text, choices::models);
                 o_.model_name = text;
             });
-        add("--layers", "N", "residual blocks", "1", into(size.layers, whole{1, 1000}));
+        add("--layers", "N", "residual blocks", "1; figures and tables have their own",
+            into(size.layers, whole{1, 1000}));
         add("--d-model", "N", "channels between blocks", "64", into(size.d_model, whole{1, 1 << 16}));
         add("--d-inner", "N", "channels inside of a block", "64", into(size.d_inner, whole{1, 1 << 16}));
         add("--d-state", "N", "rows of the matrix state (all but fp-rnn and lstm)", "16; figures of copying: 32",
@@ -227,6 +228,11 @@ private:
                 o_.model.mixer = one_of(name, text, choices::mixers);
                 o_.mixer_name = text;
             });
+        add("--mixer-bias", "B",
+            "of kronecker and block-diagonal: the bias that the gates of their factors start with; 0 is half closed, 4 "
+            "open",
+            "0; kronecker on word problems: 4; figure seqlen128: 0",
+            [this](const std::string& name, const std::string& text) { o_.mixer_bias = bias(name, text); });
         add("--sees-y", "WHICH",
             names_in(choices::dependences) +
                 ": what depends on y of the token before. With --convolution and 4 reflections all of these, of fp-rnn "
@@ -240,7 +246,9 @@ private:
 
     void add_training() {
         add("--length", "T", "training length in tokens",
-            "16; text: 128; catbabi: 200; arithmetic: as --longest needs; copy: twice that",
+            "16; text, figure seqlen128, table complexity: 128; catbabi: 200; arithmetic: as --longest needs; copy: "
+            "twice "
+            "that",
             into(o_.training.length, whole{1, most_tokens}));
         add("--curriculum", "T",
             "of word-problem and arithmetic: tokens of the first sequences, at least 3 of arithmetic; they grow to "
@@ -259,7 +267,8 @@ private:
             "--length",
             "0.5; compare: 0.2", into(o_.windows_from, share));
         add("--batch", "B", "sequences a step of --length tokens; shorter ones are as many more",
-            "128; copy: 32; catbabi, text: 16", into(o_.training.batch, whole{1, most_tokens}));
+            "128; copy, figure seqlen128, table complexity: 32; catbabi, text: 16",
+            into(o_.training.batch, whole{1, most_tokens}));
         add("--micro-batches", "N",
             "parts of a batch that are computed one after the other, so that a step needs memory for one; not with "
             "--device cuda",
@@ -283,8 +292,8 @@ private:
         add("--schedule", "HOW",
             "parallel (the whole sequence), sequential (token by token) or a chunk length in tokens",
             "sequential; some figures: parallel", into(o_.schedule.length, chunk_length));
-        add("--tolerance", "TOL", "a fixed point is reached when its relative residual is below", "1e-4",
-            into(o_.schedule.tolerance, positive));
+        add("--tolerance", "TOL", "a fixed point is reached when its relative residual is below",
+            "1e-4; figures of iterations have their own", into(o_.schedule.tolerance, positive));
         add("--ell-max", "N",
             "most iterations for a chunk; in figures that bound them for training, for tests only; gamma: in training "
             "that of a batch is drawn "
@@ -311,7 +320,7 @@ private:
             });
         app_.add_flag("--test-prefixes", o_.tests_prefixes,
                       help_text("the beginnings of the longest test sequences stand for the shorter lengths"));
-        add("--test-sequences", "N", "sequences for each test length", "1024; some figures: 512",
+        add("--test-sequences", "N", "sequences for each test length", "1024; figures and tables have their own",
             into(o_.test_sequences, whole{1, 1 << 24}));
     }
 

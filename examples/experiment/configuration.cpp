@@ -75,10 +75,12 @@ json to_json(const options& o) {
             j["reflections"] = o.model.reflections;
             j["reflection_scale"] = o.model.reflection_scale;
         }
+        if (mixer_has_gates(o.model)) j["mixer_bias"] = o.start_of_gates();
     }
     j["length"] = t.length;
     j["curriculum"] = t.first_length;
-    if (t.first_length < t.length && t.lengthen_at != fp::training_options{}.lengthen_at)
+    if (t.first_length < t.length &&
+        (o.data.task == data_options::kind::arithmetic || t.lengthen_at != fp::training_options{}.lengthen_at))
         j["lengthen_at"] = t.lengthen_at;
     if (t.state_passing) {
         j["windows"] = t.state_passing->windows;
@@ -129,7 +131,7 @@ json to_json(const options& o) {
 
 json training_configuration(const options& o) {
     json j = to_json(o);
-    for (const char* other : {"version", "test_lengths", "test_shortest", "test_ell_max", "test_prefixes",
+    for (const char* other : {"version", "context", "test_lengths", "test_shortest", "test_ell_max", "test_prefixes",
                               "test_sequences", "threads", "gpu", "out", "checkpoint_every", "validate_every"})
         j.erase(other);
     if (!o.data.contents.empty()) j[contents_key] = o.data.contents;
@@ -163,7 +165,6 @@ bool among(const std::string_view (&names)[N], std::string_view name) {
 }
 
 json read_json(const std::string& path) {
-    const auto object = [&](const std::string& got) { refuse("--config", "a file with an object of JSON", got); };
     constexpr std::uintmax_t most_bytes = 1 << 20;
     std::string text;
     try {
@@ -171,8 +172,17 @@ json read_json(const std::string& path) {
     } catch (const std::runtime_error& e) {
         throw fp::argument_error(std::string("--config: ") + e.what());
     }
-    json j = json::parse(text, nullptr, false);
-    if (!j.is_object()) object(path);
+    json j;
+    try {
+        j = json::parse(text);
+    } catch (const json::parse_error& e) {
+        const std::string_view read = std::string_view(text).substr(0, e.byte > 0 ? e.byte - 1 : 0);
+        const auto line = std::count(read.begin(), read.end(), '\n') + 1;
+        const std::size_t column = read.size() - (read.rfind('\n') + 1) + 1;
+        refuse("--config", "JSON in " + path,
+               "what is none in line " + std::to_string(line) + ", column " + std::to_string(column));
+    }
+    if (!j.is_object()) refuse("--config", "an object of JSON in " + path, j.type_name());
     return j;
 }
 

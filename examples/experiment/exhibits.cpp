@@ -47,6 +47,7 @@ void keep_what_it_has(options& o) {
     if (o.model.kind != architecture::block::fp_mamba) o.model.gate = {}, o.given.erase("--gate");
     if (!has_mixer(o.model) || o.model.mixer != architecture::mixing::householder)
         for (const char* option : {"--reflections", "--reflection-scale"}) o.given.erase(option);
+    if (!mixer_has_gates(o.model)) o.mixer_bias = {}, o.given.erase("--mixer-bias");
 }
 }  // namespace
 

@@ -74,8 +74,15 @@ costs measure(const outcome& r, const options& o, int iterations) {
     return {nanoseconds(B * T, [&] { (void)model->solve(r.theta, tokens.view()); }), nanoseconds(B * T, train)};
 }
 
+/// Whether a signal has ended the measurement.
+bool is_interrupted() {
+    if (!fp::interrupt::requested()) return false;
+    std::fputs("experiment: the times were not measured to the end; --resume measures them again\n", stderr);
+    return true;
+}
+
 void show_complexity(const trained& t) {
-    if (fp::interrupt::requested()) return;
+    if (is_interrupted()) return;
     constexpr int most = 16;
     std::string table =
         "| model | parameters | forward, 1 iteration | each further one | training step, 1 iteration | each further "
@@ -109,7 +116,7 @@ void show_complexity(const trained& t) {
                  cell(one.forward, forward_of_first) + further(forward, forward_of_first) +
                  cell(one.training, training_of_first) + further(training, training_of_first) + "\n";
     }
-    if (fp::interrupt::requested()) return;
+    if (is_interrupted()) return;
     fp::csv_file csv(t.o.out / (std::string(t.o.shown->name) + ".points.csv"),
                      "model,parameters,forward_ns,further_forward_ns,training_ns,further_training_ns");
     for (const auto& row : rows) csv.row(row);

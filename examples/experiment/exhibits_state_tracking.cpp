@@ -208,7 +208,8 @@ std::vector<member> of_many_sizes(const options& o) {
     return std::move(m).all();
 }
 void show_params(const trained& t) {
-    draw(parameters_figure(t, title_of(t.o.data) + " at T = " + std::to_string(t.o.training.length)), t.o, "params");
+    draw(parameters_figure(t, title_of(t.o.data) + " at T = " + std::to_string(t.o.test_lengths.back())), t.o,
+         "params");
 }
 
 void fill_in_a5_s5(options& o) {
@@ -332,6 +333,7 @@ void fill_in_length_128(options& o) {
     use("--steps", o.training.steps, 6000);
     use("--test-lengths", o.test_lengths, lengths_of("2,4,8,16,32,64,96,128,192,256,384,512"));
     use("--test-sequences", o.test_sequences, 256);
+    use("--mixer-bias", o.mixer_bias, 0.0);
 }
 void add_three_models(members& m) {
     m.add_fp_mamba("h1", "FP-Mamba-H, r = 1", blues[0], "householder", 1);

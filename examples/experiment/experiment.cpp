@@ -25,6 +25,8 @@ using json = nlohmann::ordered_json;
 using real = network::real;
 using parameters = fp::parameter_tree<real>;
 
+}  // namespace
+
 const char* text_of(fp::training_end end) {
     switch (end) {
         case fp::training_end::steps: return "steps";
@@ -34,6 +36,8 @@ const char* text_of(fp::training_end end) {
     }
     return "";
 }
+
+namespace {
 
 /// Takes the state of the newest checkpoint, when there is one.
 void resume(const options& o, fp::training_state<real>& state) {
@@ -158,6 +162,10 @@ fp::training_result train(const options& o, const fp::task& task, const network&
         fp::save_checkpoint(o.out, state, training_configuration(o));
         saved = state.steps;
     };
+    const auto seconds_to_limit = [&](double seconds) {
+        const double limit = o.training.time_limit;
+        return std::isfinite(limit) ? std::optional(limit - seconds) : std::nullopt;
+    };
     const auto observe = [&](const fp::training_step& s) {
         if (with_adjoint)
             metrics.row({s.step, s.length, s.loss, s.token_accuracy, s.sequence_accuracy, s.iterations,
@@ -177,7 +185,8 @@ fp::training_result train(const options& o, const fp::task& task, const network&
                          .token_accuracy = s.token_accuracy,
                          .sequence_accuracy = s.sequence_accuracy,
                          .iterations = s.iterations,
-                         .done = s.done});
+                         .done = s.done,
+                         .most_seconds = seconds_to_limit(s.seconds)});
         return !fp::interrupt::requested();
     };
     const auto result = model.train(state, o.training, task.train, observe, o.drawn_schedule());
@@ -268,12 +277,22 @@ struct trained_parameters {
     fp::training_result training;
 };
 
+/// What training begins with.
+parameters first_parameters(const options& o, const network& model) {
+    parameters theta = model.init(fp::seed{o.seed});
+    if (mixer_has_gates(o.model))
+        for (const auto& entry : theta.entries())
+            if (entry.name.ends_with(".Q.gate.bias"))
+                std::ranges::fill(theta[entry.name], static_cast<real>(o.start_of_gates()));
+    return theta;
+}
+
 /// Trains a model with its own seed and writes into o.out all that is known without a test. `doing` is what
 /// it is at.
 trained_parameters train_in_folder(const options& o, const network& model, std::string& doing) {
     doing = "make";
     const fp::task task = make_task(o.data, o.seed_of_data());
-    fp::training_state<real> state(model.init(fp::seed{o.seed}), o.training);
+    fp::training_state<real> state(first_parameters(o, model), o.training);
     std::printf("%s on %s at T = %lld: %lld parameters, %s\n", name_of(o.model.kind), task.name.c_str(),
                 static_cast<long long>(o.training.length), static_cast<long long>(state.theta.size()),
                 model.where().c_str());

@@ -39,6 +39,9 @@ struct outcome {
 /// checkpoints and none can be taken, or when memory does not suffice; the message then has the sizes.
 outcome run(const options& o);
 
+/// As in summary.json.
+const char* text_of(fp::training_end end);
+
 /// What there is of a number; NaN: nothing.
 inline std::optional<double> known(double x) { return std::isnan(x) ? std::nullopt : std::optional(x); }
 

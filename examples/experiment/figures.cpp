@@ -59,7 +59,7 @@ std::vector<drawn> by_member(const trained& t, const std::function<bool(const me
     for (drawn& d : all)
         for (const outcome* r : d.results)
             if (r->training.end == fp::training_end::stopped) {
-                d.label += (d.results.size() > 1 ? " (a seed ended at step " : " (ended at step ") +
+                d.label += (d.results.size() > 1 ? " (one ended at step " : " (ended at step ") +
                            std::to_string(r->training.steps) + ")";
                 break;
             }
@@ -238,6 +238,11 @@ std::string score_table(const trained& t) {
         for (const fp::index length : t.o.test_lengths) guess += " " + number(first.task.guess(length)) + " |";
         guesses.insert(guess + "\n");
     }
+    for (std::size_t i = 0; i < t.results.size(); ++i)  // by_member leaves them out
+        if (t.results[i].training.end == fp::training_end::nonfinite)
+            rows += "| " + t.members[i].label + ", seed " + std::to_string(t.members[i].settings.seed) + " | " +
+                    std::to_string(t.results[i].parameters) + " | " + std::to_string(t.results[i].training.steps) +
+                    " | numbers that are not finite |\n";
     for (const std::string& guess : guesses) rows += guess;
     return head + "\n" + rule + "\n" + rows;
 }

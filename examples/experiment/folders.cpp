@@ -6,6 +6,9 @@
 #include <fprnn/io/files.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <cstdio>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -141,6 +144,22 @@ void require_folder(const options& o) {
         expected("a folder outside of --files " + o.data.files + ", all of which is read");
 }
 
+/// A run that is ended before its first files are written, and those of its end, leaves files of two.
+void warn_of_another_run(const options& o) {
+    const auto path = o.out / "config.json";
+    if (o.shown || o.resume || !fs::exists(o.out / "summary.json") || !fs::is_regular_file(path)) return;
+    const auto there =
+        nlohmann::json::parse(fp::read_file(path, std::numeric_limits<std::uintmax_t>::max()), nullptr, false);
+    if (!there.is_object()) return;
+    const auto here = training_configuration(o);
+    for (const auto& [key, value] : here.items())
+        if (key != contents_key && there.contains(key) && nlohmann::json(value) != there[key]) {
+            std::fprintf(stderr, "experiment: '%s' holds the results of another run (%s: %s), which are written over\n",
+                         o.out.c_str(), key.c_str(), there[key].dump().c_str());
+            return;
+        }
+}
+
 }  // namespace
 
 void prepare_folders(const options& o) {
@@ -163,6 +182,7 @@ void prepare_folders(const options& o) {
         });
     }
     fp::require_writable_folder(o.out, "--out");
+    warn_of_another_run(o);
     write_job(o, o.out);
     for (const options& one : models_of(o)) {
         fp::require_writable_folder(one.out, "--out");

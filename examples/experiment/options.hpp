@@ -27,6 +27,7 @@ struct options {
     data_options data{};
     architecture model{};
     std::string task_name = "word-problem", model_name = "fp-mamba", mixer_name = "householder";
+    std::optional<double> mixer_bias{};  ///< of Kronecker's and blocks' gates at the start; none: the task's default
     std::uint64_t seed = 0;
     int restarts = 0;  ///< most trainings of other seeds, as long as none is good enough
 
@@ -54,6 +55,11 @@ struct options {
 
     /// Of parameters and data, which must not share random numbers.
     fp::seed seed_of_data() const { return {seed + 1}; }
+    double start_of_gates() const {
+        const bool open =
+            data.task == data_options::kind::word_problem && model.mixer == architecture::mixing::kronecker;
+        return mixer_bias.value_or(open ? 4 : 0);  // docs/decisions/0020
+    }
     fp::chunked test_schedule() const {
         return {.length = schedule.length,
                 .tolerance = schedule.tolerance,

@@ -54,6 +54,13 @@ inline double positive(const std::string& option, const std::string& text) {
     return *value;
 }
 
+/// Of a sigmoid, which is 0 or 1 beyond.
+inline double bias(const std::string& option, const std::string& text) {
+    const auto value = number<double>(text);
+    if (!value || !(*value >= -20 && *value <= 20)) refuse(option, "a number from -20 to 20", text);
+    return *value;
+}
+
 inline double not_negative(const std::string& option, const std::string& text) {
     const auto value = number<double>(text);
     if (!value || !std::isfinite(*value) || !(*value >= 0)) refuse(option, "a number of at least 0", text);

@@ -53,6 +53,9 @@ refused "--mixer: expected one of householder, dplr, kronecker, block-diagonal, 
 refused "--mixer: expected dplr with --d-inner of at least 4, got '3'" --mixer dplr --d-inner 3
 refused "--mixer: expected block-diagonal with --d-inner a multiple of 8, got '12'" --mixer block-diagonal --d-inner 12
 refused "--reflections: expected to stand with --mixer householder, got '--mixer kronecker'" --mixer kronecker --reflections 2
+refused "--mixer-bias: expected to stand with --mixer kronecker or block-diagonal, got '--mixer householder'" --mixer-bias 1
+refused "--mixer-bias: expected to stand with --model fp-mamba, fp-mamba2 or fp-rnn, got '--model lstm'" --model lstm --mixer-bias 1
+refused "--mixer-bias: expected a number from -20 to 20, got '21'" --mixer kronecker --mixer-bias 21
 refused "--mixer: expected to stand with --model fp-mamba, fp-mamba2 or fp-rnn, got '--model lstm'" --model lstm --mixer kronecker
 refused "--reflections: expected 1 or 4 with fp-mamba2, got '2'" --model fp-mamba2 --reflections 2
 refused "--heads: expected a divisor of --d-inner = 12, got '5'" --model delta-product --d-inner 12 --heads 5
@@ -187,6 +190,15 @@ for mixer in dplr kronecker block-diagonal; do
         --mixer $mixer --out "$folder/$mixer" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
     grep -q "\"mixer\": \"$mixer\"" "$folder/$mixer/config.json" || fail "config.json does not name $mixer"
 done
+# Kronecker's gates start open in word problems alone.
+grep -q '"mixer_bias": 4.0' "$folder/kronecker/config.json" || fail "Kronecker's gates do not start open on S3"
+grep -q '"mixer_bias": 0.0' "$folder/block-diagonal/config.json" || fail "the gates of blocks do not start half closed"
+for bias in "" "--mixer-bias 0"; do
+    PATH=/none "$program" --task text --files "$0" --mixer kronecker --d-model 8 --d-inner 8 --d-state 4 --batch 2 --length 8 \
+        --test-sequences 2 --steps 2 --test-lengths 8 $bias --out "$folder/of bytes$bias" >"$folder/log" 2>&1 || fail "$(<"$folder/log")"
+done
+cut -d, -f1-9 "$folder/of bytes/metrics.csv" | cmp - <(cut -d, -f1-9 "$folder/of bytes--mixer-bias 0/metrics.csv") ||
+    fail "Kronecker's gates do not start half closed on text"
 
 # A folder is of one job: what another one left there is neither written over nor mixed with this one's,
 # --resume or not.
@@ -291,6 +303,10 @@ PATH=/none "$program" "${tiny[@]}" --task arithmetic --curriculum 5 --lengthen-a
 grep -q '"lengthen_at": 0.0' "$folder/short rows/config.json" || fail "config.json does not say when sequences grow"
 grep -q '"test_shortest": 3' "$folder/short rows/config.json" || fail "config.json does not name the shortest rows of tests"
 grep -q '^2,[67],' "$folder/short rows/metrics.csv" || fail "rows of arithmetic do not grow: $(<"$folder/short rows/metrics.csv")"
+said=$(PATH=/none "$program" "${tiny[@]}" --task arithmetic --curriculum 5 --lengthen-at 0.5 --test-lengths 20 --out "$folder/short rows" 2>&1)
+[[ $said == *"'$folder/short rows' holds the results of another run (lengthen_at: 0.0), which are written over"* ]] ||
+    fail "another run's results were written over: $said"
+grep -q '"lengthen_at": 0.5' "$folder/short rows/config.json" || fail "config.json leaves out what is not arithmetic's default"
 mkdir "$folder/words"
 for name in a b c; do printf 'the rain in spain stays mainly in the plain %.0s' 1 2 3 4 5 6 7 8 >"$folder/words/$name"; done
 PATH=/none "$program" "${tiny[@]}" --task text --files "$folder/words" --length 16 --test-lengths 16 --out "$folder/text task" >"$folder/log" 2>&1 ||
@@ -354,7 +370,7 @@ done
     fail "--figure ended with status $?: $(cat "$folder/log")"
 [[ $(wc -l <"$folder/figure/interpolation.csv") == 49 ]] || fail "interpolation.csv has not 6 times 8 rows"
 # The loss of sequences is known of the longest; that of their beginnings would be another.
-[[ $(cut -d, -f6,10 "$folder/figure/interpolation.csv" | tail -n +2 | grep -vc ',$') == 6 ]] || fail "interpolation.csv has losses of prefixes"
+[[ $(cut -d, -f7,11 "$folder/figure/interpolation.csv" | tail -n +2 | grep -vc ',$') == 6 ]] || fail "interpolation.csv has losses of prefixes"
 # An LSTM is trained through time, whatever is asked of FP-Mamba's iteration; an exhibit's defaults stand
 # where nothing else was said.
 value() { sed -n "s/^ *\"$2\": \(.*[^,]\),*$/\1/p" "$1/config.json"; }
@@ -499,6 +515,19 @@ configured() {
 # An option that config.json names only where it is not its default is named when it differs.
 seen=("${unmixed[@]}" --convolution --steps 2 --test-lengths 4 --checkpoint-every 1 --out "$folder/seen")
 PATH=/none "$program" "${seen[@]}" --sees-y lambda >"$folder/log" 2>&1 || fail "--sees-y lambda: $(<"$folder/log")"
+held=("${tiny[@]}" --model transformer --group Z3 --checkpoint-every 3 --out "$folder/held")
+PATH=/none "$program" "${held[@]}" --test-lengths 8 >"$folder/log" 2>&1 || fail "transformer: $(<"$folder/log")"
+PATH=/none "$program" "${held[@]}" --test-lengths 40 --resume >"$folder/log" 2>&1 ||
+    fail "a transformer is not tested on longer sequences: $(<"$folder/log")"
+made=("${tiny[@]}" --task catbabi --length 20 --test-lengths 20 --checkpoint-every 3 --out "$folder/made")
+PATH=/none "$program" "${made[@]}" >"$folder/log" 2>&1 || fail "catbabi: $(<"$folder/log")"
+mkdir "$folder/of babi"
+printf '1 Mary moved to the bathroom.\n2 Where is Mary?\tbathroom\t1\n' >"$folder/of babi/qa1_train.txt"
+cp "$folder/of babi/qa1_train.txt" "$folder/of babi/qa1_test.txt"
+cp "$folder/of babi/qa1_train.txt" "$folder/of babi/qa1_valid.txt"
+said=$("$program" "${made[@]}" --files "$folder/of babi" --resume 2>&1)
+[[ $? == 2 && $said == *"--files: "*" has stories that are made, got $folder/of babi; --resume needs"* ]] ||
+    fail "--resume with the files of bAbI said: $said"
 said=$("$program" "${seen[@]}" --resume 2>&1)
 [[ $? == 2 && $said == *"--sees-y: "*" has lambda, got mixer+bc, the default; "* ]] || fail "--resume without --sees-y said: $said"
 # ℓ_max that is drawn is a run's own, also when it is taken up again.
@@ -511,8 +540,8 @@ cmp "$folder/drawn/parameters.safetensors" "$folder/drawn_again/parameters.safet
 configured "expected only options of --help in $folder/config, got 'colour'" '{"steps": 3, "colour": "red"}'
 configured "expected only options of --help in $folder/config, got 'config'" '{"config": "other"}'
 configured "expected only options of --help in $folder/config, got 'resume'" '{"resume": true}'
-configured "expected a file with an object of JSON, got '$folder/config'" '[1, 2]'
-configured "expected a file with an object of JSON, got '$folder/config'" '{"steps": '
+configured "expected an object of JSON in $folder/config, got 'array'" '[1, 2]'
+configured "expected JSON in $folder/config, got 'what is none in line 1, column 11'" '{"steps": '
 configured "expected a text, a number, true, false or a list of these for --steps, got 'an object'" '{"steps": {"a": 1}}'
 configured "expected a text, a number, true, false or a list of these for --test-lengths, got 'a list in a list, or an object'" \
     '{"test_lengths": [4, [8]]}'

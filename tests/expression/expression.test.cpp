@@ -96,13 +96,13 @@ TEST_CASE("expression: one name for two nodes is refused, also when a mixer make
     CHECK_NOTHROW(make(fprnn::linear<"W">(in) * sigmoid(fprnn::linear<"W">(in))));
 }
 
-TEST_CASE("expression: the gates of Kronecker start open, those of blocks and of the authors' do not") {
+TEST_CASE("expression: the gates of every mixer start half closed") {
     const auto gates = [](auto mixer) {
         const auto theta = fprnn::init<float>(fprnn::layer(mixer(in) * linear<"v">(in)), {.d_in = 4, .d_inner = 4});
         const auto bias = theta["Q.gate.bias"];
         return std::vector<float>(bias.begin(), bias.end());
     };
-    CHECK(gates(fprnn::kronecker) == std::vector<float>(4, 4.0f));  // 2 + 2 of 2 × 2
+    CHECK(gates(fprnn::kronecker) == std::vector<float>(4, 0.0f));  // 2 + 2 of 2 × 2
     CHECK(gates(fprnn::block_diagonal<2>) == std::vector<float>(2, 0.0f));
     CHECK(gates(fprnn::published_kronecker) == std::vector<float>(4, 0.0f));
     CHECK(gates(fprnn::published_kronecker_spectral) == std::vector<float>(4, 0.0f));

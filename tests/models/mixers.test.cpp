@@ -42,6 +42,23 @@ TEST_CASE("models: a mixer that is the same for all tokens is prepared once, and
                           {.d_in = 4, .d_inner = 6}, 2, 6, 0.1);
 }
 
+/// The figures of whole models stand in docs/decisions/0020-mixers.md.
+TEST_CASE("models: with Kronecker the gradient of 200 tokens begins moderate, and from open gates it does not") {
+    constexpr fprnn::models::fp_mamba_options options{.convolution = 4};
+    const fprnn::layer l(fprnn::models::fp_mamba<options>(fprnn::kronecker), {.length = 1});
+    const auto x = fprnn::testing::normal({2, 200, 64}, 1), y_bar = fprnn::testing::normal({2, 200, 64}, 2);
+    for (const std::uint64_t seed : {1, 2, 3})
+        for (const double bias : {0.0, 4.0}) {
+            CAPTURE(seed);
+            CAPTURE(bias);
+            auto theta = fprnn::init<double>(l, {.d_in = 64, .d_inner = 64, .d_state = 16}, fprnn::seed{seed});
+            if (bias > 0) std::fill(theta["Q.gate.bias"].begin(), theta["Q.gate.bias"].end(), bias);
+            const double size = fprnn::testing::largest(fprnn::testing::differentiate(l, theta, x, y_bar).theta_bar);
+            CHECK((size > 1e6) == (bias > 0));
+            CHECK((size < 1e3) == (bias == 0));
+        }
+}
+
 TEST_CASE("models: a mixer is an argument, and R reflections are householder<R>") {
     const auto by_number = fprnn::models::fp_mamba<4, 2>();
     const auto by_name = fprnn::models::fp_mamba(fprnn::householder<4, "Q", 2>);

@@ -36,7 +36,7 @@ struct axis {
             return std::string(name) + ".log is a base of at least 2, or 0: linear, got " + std::to_string(log);
         });
         if (!limits) return;
-        const auto [low, high] = *limits;
+        const double low = limits->first, high = limits->second;
         require(math::is_finite(low) && math::is_finite(high) && low < high && (log == 0 || low > 0), "picture", [&] {
             return std::string(name) + ".limits must be finite and rise, " +
                    (log == 0 ? "" : "on a logarithmic axis from above 0, ") + "got " + detail::number_text(low) +
