@@ -7,6 +7,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace {
 
@@ -33,6 +34,19 @@ TEST_CASE("cuda layer: FP-Mamba is equivalent to the CPU's, there and back, what
 TEST_CASE("cuda layer: Mamba, which has no iterations, is equivalent to the CPU's") {
     const host::guarded_devices gpu;
     check_equivalent(fprnn::models::mamba(), {}, fprnn::implicit{}, {3, 20, 4});
+}
+TEST_CASE("cuda layer: a token that its own iterate does not enter has converged after one evaluation") {
+    const host::guarded_devices gpu;
+    using namespace fprnn::symbols;
+    const auto f = fixed_point(tanh(linear<"B">(in) + linear<"A">(shift(prev))));
+    const fprnn::layer layer(f, fprnn::method{.schedule = {.length = 1}, .stop = fprnn::iterations{5}});
+    const auto theta = fprnn::init<double>(layer, {.d_in = 3, .d_inner = 4}, fprnn::seed{4});
+    const auto x = gpu::random<double>({2, 7, 3}, 1), y_bar = gpu::random<double>({2, 7, 4}, 2);
+    const auto carry = gpu::random<double>({2, layer.carry_width({.d_in = 3, .d_inner = 4})}, 3);
+    const auto got = layers::differentiate(layer, theta, x, carry, y_bar, cuda::device());
+    CHECK(got.forward.status == std::vector<fprnn::status>(2, fprnn::status::converged));
+    CHECK(got.forward.iterations == std::vector<int>(2, 1));
+    CHECK(got.forward.tokens_converged == std::vector<index>(2, 7));
 }
 TEST_CASE("cuda layer: a selective scan is the kernel of its own, unless a thread has no registers for its states") {
     const host::guarded_devices gpu;
