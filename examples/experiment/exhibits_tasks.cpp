@@ -234,7 +234,7 @@ void show_language_iterations(const trained& t) { draw(layers_figure(t), t.o, "f
 void fill_in_catbabi(options& o) {
     use_task(o, "catbabi");
     const defaults use{o};
-    use("--steps", o.training.steps, 3000);
+    use("--steps", o.training.steps, 12000);
     use("--test-sequences", o.test_sequences, 1 << 24);
 }
 void paper_catbabi(options& o) {
@@ -271,7 +271,7 @@ const exhibit catalogue::catbabi{
     "catbabi",
     "tab. catbabi",
     "accuracy on questions about stories of bAbI, or of a generated world where --files is not given",
-    11,
+    43,
     fill_in_catbabi,
     paper_catbabi,
     of_catbabi,
