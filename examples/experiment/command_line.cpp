@@ -247,8 +247,7 @@ private:
     void add_training() {
         add("--length", "T", "training length in tokens",
             "16; text, figure seqlen128, table complexity: 128; catbabi: 200; arithmetic: as --longest needs; copy: "
-            "twice "
-            "that",
+            "twice that",
             into(o_.training.length, whole{1, most_tokens}));
         add("--curriculum", "T",
             "of word-problem and arithmetic: tokens of the first sequences, at least 3 of arithmetic; they grow to "

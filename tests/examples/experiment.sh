@@ -419,6 +419,11 @@ refused "--out: expected a folder without files of another job, got '$folder/min
     fail "--seeds did not train each model twice"
 # Every figure and table, of the least work that there is.
 least=(--d-model 8 --d-inner 8 --d-state 4 --batch 4 --test-sequences 4 --threads 2 --steps 2)
+# What has no numbers is said to have none, and the others are there.
+PATH=/none "$program" "${least[@]}" --table catbabi --length 20 --test-lengths 20 --learning-rate 1e38 --out "$folder/not finite" >"$folder/log" 2>&1
+[[ $? == 1 ]] || fail "numbers that are not finite ended well: $(<"$folder/log")"
+grep -q '^| FP-Mamba-K, 2 layers, seed 0 .* numbers that are not finite |$' "$folder/not finite/catbabi.md" || fail "catbabi.md: $(<"$folder/not finite/catbabi.md")"
+grep -q ',nonfinite,20,' "$folder/not finite/catbabi.csv" || fail "catbabi.csv: $(<"$folder/not finite/catbabi.csv")"
 exhibit() {
     local kind=$1 name=$2
     shift 2
