@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <string>
+#include <utility>
 
 namespace fp = fprnn;
 
@@ -70,14 +71,15 @@ fp::variable with_small_logits(fp::tape<T, Backend>& tape, fp::variable loss, fp
     const T share = weight / static_cast<T>(l.size());
     T squares = 0;
     for (const T x : l) squares += x * x;
-    return tape.record({{1}, {tape.value(loss)[0] + share * squares}},
-                       [loss, logits, share](fp::tape<T, Backend>& t, fp::variable self) {
-                           const T bar = t.bar(self)[0];
-                           t.bar(loss)[0] += bar;
-                           const auto& value = t.value(logits);
-                           auto& logits_bar = t.bar(logits);
-                           for (fp::index i = 0; i < value.size(); ++i) logits_bar[i] += bar * 2 * share * value[i];
-                       });
+    auto y = tape.make({1});  // in the memory of the step before
+    y[0] = tape.value(loss)[0] + share * squares;
+    return tape.record(std::move(y), [loss, logits, share](fp::tape<T, Backend>& t, fp::variable self) {
+        const T bar = t.bar(self)[0];
+        t.bar(loss)[0] += bar;
+        const auto& value = t.value(logits);
+        auto& logits_bar = t.bar(logits);
+        for (fp::index i = 0; i < value.size(); ++i) logits_bar[i] += bar * 2 * share * value[i];
+    });
 }
 //! [loss]
 

@@ -120,10 +120,11 @@ void shorten_baselines(std::vector<member>& all) {
         if (!has_mixer(one.settings.model) && !one.settings.paper_size) use_steps(one.settings, 6000);
 }
 void add_bounded(members& m) {
-    constexpr std::pair<int, const char*> bounds[] = {{2, "#7fbf7b"}, {4, "#35978f"}, {8, "#4a90c2"}, {16, "#1b3f8b"}};
-    for (const auto& [ell_max, colour] : bounds)
-        bound_training(m.add("ell_max_" + std::to_string(ell_max), "ℓ_{max} = " + std::to_string(ell_max), colour),
-                       ell_max);
+    for (std::size_t i = 0; i < four_blues.size(); ++i) {
+        const int ell_max = 2 << i;
+        const std::string number = std::to_string(ell_max);
+        bound_training(m.add("ell_max_" + number, "ℓ_{max} = " + number, four_blues[i]), ell_max);
+    }
 }
 std::vector<member> interpolated(const options& o) {
     members m(o);
@@ -340,9 +341,9 @@ void add_three_models(members& m) {
     m.add_fp_mamba("h4", "FP-Mamba-H, r = 4", blues[2], "householder", 4);
     m.add_fp_mamba("k", "FP-Mamba-K", kronecker_violet, "kronecker");
     for (const auto& [folder, mixer, label, colour, reflections] :
-         {std::tuple("mamba2_h1", "householder", "FP-Mamba2-H, r = 1", "#7fbf7b", 1),
-          {"mamba2_h4", "householder", "FP-Mamba2-H, r = 4", "#35978f", 4},
-          {"mamba2_k", "kronecker", "FP-Mamba2-K", "#1b6e5a", 1}}) {
+         {std::tuple("mamba2_h1", "householder", "FP-Mamba2-H, r = 1", greens[0], 1),
+          {"mamba2_h4", "householder", "FP-Mamba2-H, r = 4", greens[1], 4},
+          {"mamba2_k", "kronecker", "FP-Mamba2-K", greens[2], 1}}) {
         options& one = m.add_fp_mamba(folder, label, colour, mixer, reflections);
         use_model(one, "fp-mamba2");
         if (one.paper_size)

@@ -1,3 +1,4 @@
+#include "colours.hpp"
 #include "curves.hpp"
 #include "solutions.hpp"
 
@@ -23,14 +24,14 @@ const char* colour_of(architecture::block kind) {
     switch (kind) {
         case model::fp_mamba:
         case model::fp_mamba2:
-        case model::fp_rnn: return "#1f5fa8";
+        case model::fp_rnn: return fp_blue;
         case model::mamba:
         case model::published_mamba:
-        case model::mamba2:
+        case model::mamba2: return diagonal_orange;
         case model::delta_product:
-        case model::gated_deltanet: return "#d9822b";
-        case model::lstm: return "#8fcaa3";
-        case model::transformer: return "#7a7a7a";
+        case model::gated_deltanet: return delta_red;
+        case model::lstm: return lstm_green;
+        case model::transformer: return transformer_grey;
     }
     return "";
 }

@@ -1,3 +1,4 @@
+#include "colours.hpp"
 #include "curves.hpp"
 
 #include <fprnn/core/number_text.hpp>
@@ -5,7 +6,6 @@
 #include <fprnn/io/read_csv.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -92,13 +92,12 @@ fp::figure layers_figure(const trained& t) {
     fp::figure f{.title = "", .x = {.label = "training step"}, .y = {.label = "median iterations"}, .curves = {}};
     const auto models = by_member(t);
     if (models.empty()) return f;
-    constexpr std::array colours{"#9ecae1", "#6baed6", "#3182bd", "#08306b"};
     drawn m = models.front();
     f.title = title_of(t.o.data) + ": iterations of each block of " + m.label;
     f.y.label = "median iterations to " + fp::detail::number_text(t.o.schedule.tolerance);
     for (int i = 0; i < t.members.front().settings.model.size.layers; ++i) {
         m.label = "block " + std::to_string(i + 1);
-        m.colour = colours[static_cast<std::size_t>(i) % colours.size()];
+        m.colour = four_blues[static_cast<std::size_t>(i) % four_blues.size()];
         f.curves.push_back(validated(m, "step", "iterations_" + std::to_string(i)));
     }
     return f;

@@ -1,23 +1,15 @@
 #pragma once
 
+#include "colours.hpp"
 #include "exhibits.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
 
 /// What exhibits are made of.
 namespace experiment {
-
-// FP-Mamba blue, diagonal models orange, the delta rule red, LSTM green, Transformer grey; within a kind from
-// light to dark.
-inline constexpr const char *fp_blue = "#1f5fa8", *diagonal_orange = "#d9822b", *light_orange = "#e5b25d",
-                            *delta_red = "#b5403a", *light_red = "#e08a84", *lstm_green = "#8fcaa3",
-                            *transformer_grey = "#7a7a7a", *kronecker_violet = "#5b2a86", *dplr_teal = "#35978f";
-/// Of 1, 2 and 4 reflections.
-inline constexpr std::array blues{"#7fb2e5", "#3f7fbf", "#1b3f8b"};
 
 /// The iteration of the authors in training: of whole sequences, to 0.1, with one step of the adjoint; in
 /// tests up to 1000 evaluations.

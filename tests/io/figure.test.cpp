@@ -63,6 +63,7 @@ TEST_CASE("figure: the script holds the data, quotes text and marks powers of tw
     CHECK(script.find("set xtics ('2' 2, '4' 4, '8' 8)") != std::string::npos);
     CHECK(script.find("set output 'name.png'") != std::string::npos);
     CHECK(script.find("set output 'name.svg'") != std::string::npos);
+    CHECK(fprnn::gnuplot_script(example(), "it's").find("set output 'it''s.svg'") != std::string::npos);
 }
 
 TEST_CASE("figure: intervals are bands behind the curves, and what they need lies inside of the axes") {

@@ -107,6 +107,20 @@ TEST_CASE("tape: a loss that is not one number is refused, and the records are k
     CHECK(t.gradient(l)["w"][1] == 4);
 }
 
+TEST_CASE("tape: a second gradient is refused until clear(), for its records are spent") {
+    const auto theta = example();
+    tape t(theta, {});
+    for (int step = 0; step < 2; ++step) {
+        t.clear();
+        const variable x = t.leaf(tensor<double>({3}, {1, 2, 3})), y = scale(t, x), l = dot(t, x, y), m = dot(t, x, x);
+        CHECK(t.gradient(l)["w"][1] == 4);
+        const char* refusal =
+            "tape.gradient: the gradient must be the first since clear(), which spends the records, got a second";
+        CHECK_THROWS_WITH_AS(t.gradient(m), refusal, argument_error);
+        CHECK_THROWS_WITH_AS(t.back(l), refusal, argument_error);
+    }
+}
+
 TEST_CASE("tape: a variable that it has not got is refused, and it holds on to no temporary") {
     const auto theta = example();
     tape t(theta, {});
@@ -175,12 +189,18 @@ TEST_CASE("tape: a callback that has run, or whose tape was cleared, holds nothi
     CHECK(held.use_count() == 1);
 }
 
-TEST_CASE("tape: a value is made in the shape of another one, wherever places move meanwhile") {
+TEST_CASE("tape: a value is made in the shape of another one, and stays where it is as others are added") {
     const auto theta = example();
     tape t(theta, {});
-    variable last = t.leaf(tensor<double>({2, 3}));
-    for (int i = 0; i < 40; ++i) last = t.record(t.make(t.value(last).shape()), [](tape&, variable) {});
+    variable last = t.leaf(tensor<double>({2, 3}, {1, 2, 3, 4, 5, 6}));
+    const auto& first = t.value(last);
+    auto& bar = t.bar(last);
+    for (int i = 0; i < 1000; ++i) last = t.record(t.make(t.value(last).shape()), [](tape&, variable) {});
     CHECK(t.value(last).shape() == fprnn::shape{2, 3});
+    CHECK(first[5] == 6);
+    bar[5] = 7;
+    CHECK(&first == &t.value({0}));
+    CHECK(t.bar({0})[5] == 7);
 }
 
 TEST_CASE("tape: parameters that somebody else keeps where the backend works, and the gradient that stays there") {

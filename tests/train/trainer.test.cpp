@@ -432,6 +432,17 @@ TEST_CASE("train: last_token leaves the last answer of each sequence alone") {
     CHECK(last < 0.1);
     tensor<std::int32_t> none({3, 0});
     CHECK_NOTHROW(fprnn::last_token(successor)(none.view(), none.view(), 0));
+
+    // Row b is padded behind its first b tokens; row 0 asks for nothing.
+    const auto padded = fprnn::last_token([](auto t, auto y, std::uint64_t first) {
+        successor(t, y, first);
+        for (index b = 0; b < 3; ++b)
+            for (index i = b; i < 4; ++i) y(b, i) = fprnn::ignored_target;
+    });
+    static_assert(fprnn::sampler<decltype(padded)>);
+    padded(tokens.view(), targets.view(), 7);
+    for (index b = 0; b < 3; ++b)
+        for (index t = 0; t < 4; ++t) CHECK(targets(b, t) == (t + 1 == b ? all(b, t) : fprnn::ignored_target));
 }
 
 TEST_CASE("train: options out of their range are refused before anything is trained") {

@@ -50,7 +50,7 @@ struct gradcheck_result {
 /// the usual (f(x + h) − f(x − h)) / 2h reaches 1e-11. Every entry counts relative to itself, except for
 /// those that this noise hides: see `floor`, which supposes that f's terms are of order one.
 /// f: takes nothing, reads the inputs' values and returns a number. Errors: a gradient whose shape is not its
-/// value's.
+/// value's, inputs that have no entry.
 template <class F>
 gradcheck_result gradcheck(F&& f, const std::vector<gradcheck_input>& inputs, gradcheck_options options = {}) {
     for (const gradcheck_input& in : inputs)
@@ -96,6 +96,7 @@ gradcheck_result gradcheck(F&& f, const std::vector<gradcheck_input>& inputs, gr
             }
         }
     }
+    require(worst.entries > 0, "gradcheck", [] { return std::string("expected inputs with entries, got none"); });
     return worst;
 }
 

@@ -88,14 +88,14 @@ public:
     tensor& operator=(const tensor&) = default;
     /// What has been moved from is empty, its shape too.
     tensor(tensor&& other) noexcept
-        : shape_(std::exchange(other.shape_, fprnn::shape{0})), data_(std::move(other.data_)) {}
+        : data_(std::move(other.data_)), shape_(std::exchange(other.shape_, fprnn::shape{0})) {}
     tensor& operator=(tensor&& other) noexcept {
-        shape_ = std::exchange(other.shape_, fprnn::shape{0});
         data_ = std::move(other.data_);
+        shape_ = std::exchange(other.shape_, fprnn::shape{0});
         return *this;
     }
     ~tensor() = default;
-    explicit tensor(fprnn::shape extents) : shape_(extents), data_(elements(extents)) {}
+    explicit tensor(fprnn::shape extents) : data_(elements(extents)), shape_(extents) {}
     tensor(fprnn::shape extents, const std::vector<T>& values) : tensor(extents) {
         require(static_cast<index>(values.size()) == extents.count(), "tensor", [&] {
             return "shape " + extents.to_string() + " needs " + std::to_string(extents.count()) + " values, got " +
@@ -138,8 +138,8 @@ private:
         return detail::addressable<T>(extents.count(), "tensor", [&] { return extents.to_string(); });
     }
 
+    buffer<T> data_;  // first: an assignment for which memory does not suffice leaves the shape as it is
     fprnn::shape shape_{0};
-    buffer<T> data_;
 };
 
 }  // namespace fprnn

@@ -165,7 +165,8 @@ public:
 
     /// y = layer(x); fills `keep` when it is given. B and T may be 0. Errors: shapes, a schedule or an
     /// adjoint out of range. A carry that is the result's own is written sequence by sequence: where a solver
-    /// or a stop of one's own throws, some of them have gone on.
+    /// or a stop of one's own throws, some of them have gone on. With `keep`, `parameters` must stay where
+    /// they are, and as they are, until back() has returned, which reads them again.
     template <class T, backend_for<T> Backend, class X = T>
     solution_on<T, Backend, X> run(const dims& size, const T* parameters, same<view<const X>> x,
                                    same<view<const T>> carry, Backend& backend, same<record<T, Backend>>* keep,

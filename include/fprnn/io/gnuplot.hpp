@@ -142,7 +142,7 @@ private:
     }
 
     void draw(const std::string& terminal) {
-        s_ << "set output '" << name_ << "." << terminal << "'\n";
+        s_ << "set output " << quoted(name_ + "." + terminal) << "\n";
         if (!single()) s_ << "set multiplot\n";
         for (std::size_t k = 0; k < p_.figures.size(); ++k) {
             s_ << "reset\n";

@@ -48,7 +48,8 @@ struct add_scaled {
 };
 }  // namespace detail
 
-/// Rows of the parameter `table` [V,D]; `tokens` [B,T] is copied.
+/// Rows of the parameter `table` [V,D], [B,T,D]; `tokens` [B,T] in [0,V) is copied. Errors: there is no
+/// parameter of that name, shapes, a token outside.
 template <class T, backend_for<T> Backend, class X>
 variable embedding(tape<T, Backend, X>& t, const std::string& table, view<const std::int32_t> tokens) {
     auto& kept = t.template keep<detail::embedding_record>();
@@ -65,7 +66,8 @@ variable embedding(tape<T, Backend, X>& t, const std::string& table, view<const 
     });
 }
 
-/// W x of each token, W [n,k] the parameter of that name.
+/// W x of each token, [B,T,n] of x [B,T,k], W [n,k] the parameter of that name. Errors: there is
+/// none, shapes.
 template <class T, backend_for<T> Backend>
 variable linear(tape<T, Backend, T>& t, const std::string& W, variable x) {
     const view<const T> weights = t.parameters()[W];
@@ -85,8 +87,9 @@ variable linear(tape<T, Backend, T>& t, const std::string& W, variable x) {
     });
 }
 
-/// The mean cross-entropy of logits [B,T,V], of labels that may be smoothed; `result`, when given, receives
-/// the rest.
+/// The mean cross-entropy, one number [1], of logits [B,T,V] and targets [B,T] in [0,V), or ignored_target,
+/// of labels that may be smoothed; `result`, when given, receives the rest. Errors: shapes, a target outside,
+/// a smoothing outside [0,1).
 template <class T, backend_for<T> Backend, class X>
 variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::int32_t> targets,
                        cross_entropy_result<T>* result = nullptr, double smoothing = 0) {
@@ -104,8 +107,8 @@ variable cross_entropy(tape<T, Backend, X>& t, variable logits, view<const std::
     });
 }
 
-/// The mean square of outputs − targets, [B,T,n]; a target of NaN is not counted. `result`, when given,
-/// receives the rest.
+/// The mean square, one number [1], of outputs − targets, both [B,T,n]; a target of NaN is not counted.
+/// `result`, when given, receives the rest. Errors: shapes.
 template <class T, backend_for<T> Backend>
 variable mean_square(tape<T, Backend, T>& t, variable outputs, view<const std::type_identity_t<T>> targets,
                      mean_square_result* result = nullptr) {

@@ -11,8 +11,8 @@ namespace fprnn::models {
 ///     u = LayerNorm(in),   h = mLSTM(i, f, k, v, q),
 ///     out = in + W_down ((LayerNorm_head(h) + skip ⊙ c) ⊙ SiLU(W_z u))
 ///
-/// Sizes: heads, d_inner = D, which Block and heads must divide. The gates' maps start at 0, f's bias uniform
-/// on [3, 6).
+/// Sizes: heads, d_inner = D, which Block and heads must divide. The gates' maps start at 0, i's bias
+/// normal with deviation 0.1, f's uniform on [3, 6).
 template <int K = 4, int Block = 4>
 auto mlstm_block() {
     using namespace symbols;

@@ -6,6 +6,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace fprnn {
@@ -21,9 +22,25 @@ public:
         fprnn::shape shape;
         index offset;
         bool decay;
+        bool operator==(const entry&) const = default;
     };
 
     parameter_tree() = default;
+    parameter_tree(const parameter_tree&) = default;
+    parameter_tree(parameter_tree&&) noexcept = default;
+    /// Where memory does not suffice, the tree is what it was.
+    parameter_tree& operator=(const parameter_tree& other) {
+        if (entries_ == other.entries_) {
+            values_ = other.values_;
+            return *this;
+        }
+        std::vector<entry> entries = other.entries_;
+        values_ = other.values_;
+        entries_ = std::move(entries);
+        return *this;
+    }
+    parameter_tree& operator=(parameter_tree&&) noexcept = default;
+    ~parameter_tree() = default;
 
     /// Appends a parameter and initialises it; argument_error when the name is taken, 64 bits cannot address
     /// so many, or its initialiser needs what does not stand before it. The tree is then what it was.

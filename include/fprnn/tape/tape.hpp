@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <concepts>
 #include <cstddef>
+#include <deque>
 #include <optional>
 #include <type_traits>
 #include <utility>
-#include <vector>
 
 namespace fprnn {
 
@@ -73,6 +73,7 @@ public:
             p.back = nullptr;
         }
         used_ = records_ = 0;
+        spent_ = false;
         if (own_) own_->refresh(backend_);
         gradient_.clear(backend_);
     }
@@ -97,7 +98,7 @@ public:
         return {used_++};
     }
     /// A tensor of zeros for the next value.
-    array make(shape extents) {  // by value: it may be that of a value whose place is about to move
+    array make(const shape& extents) {
         array value = std::move(next().value);
         backend_.assign(value, extents);
         return value;
@@ -109,7 +110,8 @@ public:
         return next().kept.template as<K>();
     }
 
-    /// Errors: v is none of this tape's since clear().
+    /// The reference stays valid until clear(). Errors: v's number is none that this tape has given since
+    /// clear(). A variable of before, or of another tape, whose number has been given again is not found out.
     const array& value(variable v) const { return at(*this, v).value; }
     /// The cotangent of v, zero until something is added. Errors: as of value.
     array& bar(variable v) {
@@ -127,7 +129,8 @@ public:
     std::size_t records() const { return records_; }
 
     /// The gradient of a loss, a tensor of one number, with respect to the parameters; bar() then has that of
-    /// every value. Called once: the records are spent.
+    /// every value. Errors: the loss is not one number, or a gradient has been taken since clear(), which
+    /// spends the records.
     const parameter_tree<T>& gradient(variable loss) {
         back(loss);
         return fetch_gradient();
@@ -136,6 +139,10 @@ public:
     void back(variable loss) {
         require(value(loss).size() == 1, "tape.gradient",
                 [&] { return "the loss must be one number, got " + value(loss).shape().to_string(); });
+        require(!spent_, "tape.gradient", [] {
+            return std::string("the gradient must be the first since clear(), which spends the records, got a second");
+        });
+        spent_ = true;
         backend_.fill(1, bar(loss).data(), X(1));
         for (std::size_t i = used_; i-- > 0;) {
             place& p = places_[i];
@@ -181,9 +188,10 @@ private:
     gradient_on<T, Backend> gradient_;
     std::optional<parameters_on<T, Backend>> own_;
     const parameters_on<T, Backend>* there_;
-    std::vector<place> places_;  ///< of this step the first used_
+    std::deque<place> places_;  ///< of this step the first used_; they stay where they are as others are added
     std::size_t used_ = 0;
     std::size_t records_ = 0;
+    bool spent_ = false;
 };
 
 }  // namespace fprnn

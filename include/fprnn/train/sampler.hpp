@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <utility>
 
 namespace fprnn {
 
@@ -28,14 +29,39 @@ concept sampler_of = std::invocable<Sample&, view<Input>, view<Target>, std::uin
 template <class Sample>
 concept sampler = sampler_of<Sample, std::int32_t, std::int32_t>;
 
-/// A sampler with the targets of each sequence's last token alone: it asks for one answer a sequence.
+namespace detail {
+template <class Sample>
+struct last_token_of {
+    Sample sample;
+
+    void operator()(view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first) {
+        sample(tokens, targets, first);
+        leave_the_last(targets);
+    }
+    void operator()(view<std::int32_t> tokens, view<std::int32_t> targets,
+                    std::uint64_t first) const requires sampler<const Sample> {
+        sample(tokens, targets, first);
+        leave_the_last(targets);
+    }
+
+private:
+    static void leave_the_last(view<std::int32_t> targets) {
+        for (index b = 0; b < targets.shape()[0]; ++b) {
+            bool found = false;
+            for (index t = targets.shape()[1]; t-- > 0;) {
+                if (found) targets(b, t) = ignored_target;
+                found = found || targets(b, t) != ignored_target;
+            }
+        }
+    }
+};
+}  // namespace detail
+
+/// A sampler that asks for one answer a sequence, the last one that `sample` asks for: where rows are padded
+/// behind their ends, that is the target of the last token before the padding.
 template <sampler Sample>
 auto last_token(Sample sample) {
-    return [sample](view<std::int32_t> tokens, view<std::int32_t> targets, std::uint64_t first) mutable {
-        sample(tokens, targets, first);
-        for (index b = 0; b < targets.shape()[0]; ++b)
-            for (index t = 0; t + 1 < targets.shape()[1]; ++t) targets(b, t) = ignored_target;
-    };
+    return detail::last_token_of<Sample>{std::move(sample)};
 }
 
 }  // namespace fprnn
