@@ -172,7 +172,7 @@ TEST_CASE("pack: 2^x is within 1.2 of a last place, down to the smallest normal 
         const double exact = std::exp2(static_cast<double>(x));
         const double place = std::exp2(std::floor(static_cast<double>(x)) - 23);
         if (x > -126.0f && x < 127.5f)
-            worst = std::max(worst, std::abs(static_cast<double>(power_of_two(x)) - exact) / place);
+            worst = fprnn::testing::larger(worst, std::abs(static_cast<double>(power_of_two(x)) - exact) / place);
     }
     // At all 65,536ths of an octave: 0.80 where the processor fuses products with sums, 1.13 where not.
     CHECK(worst < 1.2);

@@ -238,10 +238,10 @@ struct plain_authors {
                     for (index d = 0; d < D; ++d) {
                         const auto i = static_cast<std::size_t>(t * D + d);
                         f[b][i] = a[static_cast<std::size_t>(d)] * y[b][i] + x[static_cast<index>(b) * n + t * D + d];
-                        change = std::max(change, std::abs(f[b][i] - y[b][i]));
-                        scale = std::max(scale, std::abs(f[b][i]));
+                        change = larger(change, std::abs(f[b][i] - y[b][i]));
+                        scale = larger(scale, std::abs(f[b][i]));
                     }
-                    worst = std::max(worst, change / (scale + 1e-8));
+                    worst = larger(worst, change / (scale + 1e-8));
                 }
                 next_[b] = delta[b];
                 if (worst < best[b])

@@ -68,10 +68,10 @@ double residual(const tensor<number>& y, const tensor<number>& fy, index b) {
         for (index d = 0; d < d_inner; ++d) {
             const double from = static_cast<double>(y(b, t, d)), to = static_cast<double>(fy(b, t, d));
             if (!std::isfinite(from) || !std::isfinite(to)) return std::numeric_limits<double>::infinity();
-            step = std::max(step, std::abs(to - from));
-            size = std::max(size, std::abs(to));
+            step = larger(step, std::abs(to - from));
+            size = larger(size, std::abs(to));
         }
-        worst = std::max(worst, step / size);
+        worst = larger(worst, step / size);
     }
     return worst;
 }

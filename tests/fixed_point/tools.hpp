@@ -78,7 +78,7 @@ bool same_bits(const A& a, const A& b) {
 template <class A>
 double largest(const A& a) {
     double m = 0;
-    for (index i = 0; i < a.size(); ++i) m = std::max(m, std::abs(static_cast<double>(a.data()[i])));
+    for (index i = 0; i < a.size(); ++i) m = larger(m, std::abs(static_cast<double>(a.data()[i])));
     return m;
 }
 
@@ -165,7 +165,7 @@ struct gradient_error {
     void take(const std::string& name, const double* got, const double* expected, index n) {
         double scale = 0, error = 0;
         for (index i = 0; i < n; ++i) {
-            scale = std::max(scale, std::abs(expected[i]));
+            scale = larger(scale, std::abs(expected[i]));
             error = larger(error, std::abs(got[i] - expected[i]));
         }
         const double relative = scale > nothing ? error / scale : error <= nothing ? 0 : error / nothing;

@@ -52,12 +52,13 @@ TEST_CASE_TEMPLATE("complement_norm: an R x R computation gives the norm of I - 
 TEST_CASE("complement_norm: rank 1 and scale 1 is a contraction, others exceed 1, as their documentation says") {
     double one = 0, householder = 0, dplr = 0;
     for (std::uint64_t stream = 1; stream < 400; stream += 2) {
-        one = std::max(one, fprnn::complement_norm<fprnn::householder_mixer<1>>(
-                                3, prepared<fprnn::householder_mixer<1>>(3, stream, false, 4).data()));
-        householder = std::max(householder, fprnn::complement_norm<fprnn::householder_mixer<2>>(
-                                                3, prepared<fprnn::householder_mixer<2>>(3, stream, false, 4).data()));
-        dplr = std::max(dplr, fprnn::complement_norm<fprnn::dplr_mixer<2>>(
-                                  3, prepared<fprnn::dplr_mixer<2>>(3, stream, true, 4).data()));
+        one = fprnn::testing::larger(one, fprnn::complement_norm<fprnn::householder_mixer<1>>(
+                                              3, prepared<fprnn::householder_mixer<1>>(3, stream, false, 4).data()));
+        householder = fprnn::testing::larger(householder,
+                                             fprnn::complement_norm<fprnn::householder_mixer<2>>(
+                                                 3, prepared<fprnn::householder_mixer<2>>(3, stream, false, 4).data()));
+        dplr = fprnn::testing::larger(dplr, fprnn::complement_norm<fprnn::dplr_mixer<2>>(
+                                                3, prepared<fprnn::dplr_mixer<2>>(3, stream, true, 4).data()));
     }
     CHECK(one < 1);
     CHECK(householder > 1.1);

@@ -1,3 +1,5 @@
+#include <larger.hpp>
+
 #include <fprnn/backend/eigen.hpp>
 #include <fprnn/expression/mixers.hpp>
 #include <fprnn/io/parameters.hpp>
@@ -37,7 +39,7 @@ private:
 double distance(const tensor<double>& a, const tensor<double>& b) {
     REQUIRE(a.size() == b.size());
     double largest = 0;
-    for (index i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
+    for (index i = 0; i < a.size(); ++i) largest = fprnn::testing::larger(largest, std::abs(a[i] - b[i]));
     return largest;
 }
 

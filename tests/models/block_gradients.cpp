@@ -40,12 +40,12 @@ void check_block_gradients(const block_plans& block, const dims& size, index B, 
         const auto exact = differentiate_by(how);
         REQUIRE(exact.sol.all_converged());
         REQUIRE(exact.adjoint.all_converged());
-        worst_value = std::max(worst_value, distance(exact.sol.value, y) / largest(y));
+        worst_value = larger(worst_value, distance(exact.sol.value, y) / largest(y));
         CHECK(distance(exact.sol.value, y) <= 1e-10 * largest(y));
         const auto against_differences = compare(exact, expected);
         CAPTURE(against_differences.where);
         CHECK(against_differences.worst <= 1e-7);
-        worst_implicit = std::max(worst_implicit, against_differences.worst);
+        worst_implicit = larger(worst_implicit, against_differences.worst);
         if (!block.on_eigen.has_fixed_point()) return;
 
         how.adjoint = unrolled{};
@@ -54,7 +54,7 @@ void check_block_gradients(const block_plans& block, const dims& size, index B, 
         CAPTURE(against_unrolled.where);
         CHECK(against_unrolled.worst <= 1e-9);
         CHECK(compare(through_all, expected).worst <= 1e-7);
-        worst_unrolled = std::max(worst_unrolled, against_unrolled.worst);
+        worst_unrolled = larger(worst_unrolled, against_unrolled.worst);
         if (C != 2) return;  // tests/fixed_point/adjoint.test.cpp has the other schedules
         const int ell = *std::max_element(exact.sol.iterations.begin(), exact.sol.iterations.end());
         how.adjoint = truncated{ell};

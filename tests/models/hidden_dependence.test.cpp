@@ -41,8 +41,8 @@ void check_that_columns_are_zero(Less less, All all, const std::vector<std::stri
     const auto close = [](const double* a, const double* b, index n) {
         double largest = 0, difference = 0;
         for (index i = 0; i < n; ++i) {
-            largest = std::max(largest, std::abs(b[i]));
-            difference = std::max(difference, std::abs(a[i] - b[i]));
+            largest = larger(largest, std::abs(b[i]));
+            difference = larger(difference, std::abs(a[i] - b[i]));
         }
         return difference < 1e-10 * std::max(largest, 1.0);
     };

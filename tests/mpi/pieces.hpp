@@ -2,6 +2,8 @@
 
 #include "world.hpp"
 
+#include <larger.hpp>
+
 #include <fprnn/tape/tape.hpp>
 
 #include <doctest/doctest.h>
@@ -36,8 +38,8 @@ inline double largest_difference(std::span<const double> a, std::span<const doub
     REQUIRE(a.size() == b.size());
     double most = 0, largest = 0;
     for (std::size_t i = 0; i < a.size(); ++i) {
-        most = std::max(most, std::abs(a[i] - b[i]));
-        largest = std::max(largest, std::abs(b[i]));
+        most = larger(most, std::abs(a[i] - b[i]));
+        largest = larger(largest, std::abs(b[i]));
     }
     return largest > 0 ? most / largest : most;
 }

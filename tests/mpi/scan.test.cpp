@@ -1,5 +1,7 @@
 #include "world.hpp"
 
+#include <larger.hpp>
+
 #include <fprnn/mpi/scan.hpp>
 
 #include <ops/checks.hpp>
@@ -39,8 +41,8 @@ double largest_difference(const tensor<T>& a, const tensor<T>& b) {
     REQUIRE(a.shape() == b.shape());
     double most = 0, largest = 1;
     for (index i = 0; i < a.size(); ++i) {
-        most = std::max(most, std::abs(a[i] - b[i]));
-        largest = std::max(largest, std::abs(b[i]));
+        most = fprnn::testing::larger(most, std::abs(a[i] - b[i]));
+        largest = fprnn::testing::larger(largest, std::abs(b[i]));
     }
     return most / largest;
 }

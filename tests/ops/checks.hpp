@@ -70,8 +70,8 @@ double ulps(const tensor<T>& a, const tensor<T>& b, const tensor<T>& scale) {
     REQUIRE(b.shape() == scale.shape());
     double difference = 0, largest = 0;
     for (index i = 0; i < a.size(); ++i) {
-        difference = std::max(difference, static_cast<double>(std::abs(a[i] - b[i])));
-        largest = std::max(largest, static_cast<double>(std::abs(scale[i])));
+        difference = fprnn::testing::larger(difference, static_cast<double>(std::abs(a[i] - b[i])));
+        largest = fprnn::testing::larger(largest, static_cast<double>(std::abs(scale[i])));
         REQUIRE(std::abs(a[i]) <= std::numeric_limits<double>::max());
     }
     using real = decltype(std::abs(T{}));

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+/// Of the paper alone, nothing of the library is called.
 /// app. low-rank-expressiveness-proof: with A^i = W Mᵀ / √(N r) of rank r, ⟨A_I Y₀, A_J Y₀⟩ / N tends to
 /// δ_{I,J} in L2 for all words I and J, with an error of order 1/√min(N, r), when r grows with N.
 namespace {

@@ -161,9 +161,11 @@ private:
         for (const tile& t : tiles_)
             for (index q = 0; q < t.sequences; ++q) {
                 if (t.f->tokens_of_chunk(q) == 0) continue;
-                residuals.push_back(residual_of(t.e.watches.one[q]));
-                delta = std::max(delta, t.e.watches.one[q].delta());
-                any = any || t.e.watches.one[q].running();
+                const watch<T>& w = t.e.watches.one[q];
+                residuals.push_back(residual_of(w));
+                if (!w.running()) continue;  // its δ falls no more
+                any = true;
+                delta = std::max(delta, w.delta());
             }
         const share& of = how_.stop.share_of_a_batch();
         return !any || delta < of.least_delta || quantile(residuals, of.of) < of.tolerance ||

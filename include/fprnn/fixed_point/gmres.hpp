@@ -23,6 +23,7 @@ struct gmres_state {
     static constexpr int of_constant = 0, of_residual = 1, of_basis = 2;
 
     T question, k, applications, beginning, relative;
+    T unit;                               ///< length at which vectors of the basis are asked for
     T H[krylov_space][krylov_space + 1];  ///< column k
     T cosine[krylov_space], sine[krylov_space], g[krylov_space + 1];
 };
@@ -115,8 +116,8 @@ private:
     FPRNN_BOTH void store(T* to, const Body& body) const {
         Team::each(D, [&](auto lane) { lane.store(to, body(lane)); });
     }
-    FPRNN_BOTH void ask(int question, const T* of, int applications) const {
-        store(asked, [&](auto lane) { return lane.load(of); });
+    FPRNN_BOTH void ask(int question, const T* of, int applications, T unit = T(1)) const {
+        store(asked, [&](auto lane) { return lane.load(of) * decltype(lane.load(of))(unit); });
         Team::once(
             [&] { kept()->question = static_cast<T>(question), kept()->applications = static_cast<T>(applications); });
     }
@@ -128,7 +129,8 @@ private:
         store(constant(), [&](auto lane) { return lane.load(answer); });
         store(w, [&](auto lane) { return lane.load(delta) + lane.load(answer); });
         const T beginning = length<Team>(D, static_cast<const T*>(w));
-        Team::once([&] { kept()->beginning = beginning; });
+        // J_hᵀ v of an answer c + J_hᵀ v: beside a large c it keeps its digits where v is as large.
+        Team::once([&] { kept()->beginning = beginning, kept()->unit = beginning > T(1) ? beginning : T(1); });
         ask(state::of_residual, w, applications);
     }
     /// v₀ = r/|r| of r = δ + c + J_hᵀ w − w, unless w is near enough.
@@ -144,14 +146,18 @@ private:
         if (applications + 2 > ell_max) return finish(status::max_iterations, applications, relative);
         scale<Team>(D, T(1) / residual, v);
         Team::once([&] { kept()->relative = relative, kept()->g[0] = residual, kept()->k = 0; });
-        ask(state::of_basis, v, applications);
+        ask(state::of_basis, v, applications, kept()->unit);
     }
     /// The basis grows by v_k − J_hᵀ v_k.
     FPRNN_BOTH void take_vector(const T* answer, int applications) const {
         using math::abs, math::sqrt;
         int k = static_cast<int>(kept()->k);
         T* const next = basis(k + 1);
-        store(next, [&](auto lane) { return lane.load(basis(k)) - (lane.load(answer) - lane.load(constant())); });
+        const T of_unit = T(1) / kept()->unit;
+        store(next, [&](auto lane) {
+            const auto image = lane.load(answer) - lane.load(constant());
+            return lane.load(basis(k)) - image * decltype(image)(of_unit);
+        });
         T column[most + 1];
         for (int i = 0; i <= k; ++i) {
             column[i] = dot<Team>(D, static_cast<const T*>(next), static_cast<const T*>(basis(i)));
@@ -179,7 +185,7 @@ private:
         }
         if (is_over || k == most || applications + 1 >= ell_max) return take_solution(k, applications);
         scale<Team>(D, T(1) / below, next);
-        ask(state::of_basis, next, applications);
+        ask(state::of_basis, next, applications, kept()->unit);
     }
     /// w += the smallest residual's Σ g_i v_i.
     FPRNN_BOTH void take_solution(int k, int applications) const {

@@ -279,16 +279,18 @@ template <class T, class Backend>
 void newton_run<T, Backend>::take_factors(index places) {
     const std::size_t k = parts_.scaled.size();
     factors_.assign(static_cast<std::size_t>(places) * k, T(0));
-    for (const T at : {T(0), T(1)}) {
+    const auto each = [&](auto body) {
         for (index r = 0; r < places; ++r)
-            for (const index i : parts_.scaled) before_(r, i) = at;
-        const solution<T> f = evaluate(one_evaluation_);
-        for (index r = 0; r < places; ++r)
-            for (std::size_t i = 0; i < k; ++i) {
-                T& factor = factors_[static_cast<std::size_t>(r) * k + i];
-                factor = f.carry(r, parts_.scaled[i]) - factor;
-            }
-    }
+            for (std::size_t i = 0; i < k; ++i)
+                body(r, parts_.scaled[i], factors_[static_cast<std::size_t>(r) * k + i]);
+    };
+    // λ s + u of s = 0, then of an s as large as u, beside which λ keeps its digits.
+    const auto far = [](T u) { return std::max(std::abs(u), T(1)); };
+    each([&](index r, index i, T&) { before_(r, i) = 0; });
+    const solution<T> at_zero = evaluate(one_evaluation_);
+    each([&](index r, index i, T& factor) { factor = at_zero.carry(r, i), before_(r, i) = far(factor); });
+    const solution<T> at_far = evaluate(one_evaluation_);
+    each([&](index r, index i, T& factor) { factor = (at_far.carry(r, i) - factor) / far(factor); });
 }
 
 template <class T, class Backend>

@@ -94,8 +94,8 @@ struct chunk_of_a_token {
         f.work.mixer_applications += sequences;
         f.one_row(body::add_product<T>{f.tile * D, g.data, m, a.data});
     }
-    /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and a large x̄, beside
-    /// which g keeps its digits where k, which grows with the loss, is large.
+    /// The adjoint of p + g ⊙ m is affine, too: k + g ⊙ x̄, found by trying x̄ = 0 and an x̄ that is large
+    /// beside k, which grows with the loss.
     void open_adjoint() const;
     /// The mixers of the tokens, U first.
     strided<const T> q() const { return f.values(f.graph.operand(found.mix, 0), row); }
@@ -103,7 +103,8 @@ struct chunk_of_a_token {
 private:
     void find_p_and_g() const;
     void try_inner(T* m, T value) const;
-    void back_inner(T value, T* m_bar) const;
+    template <class SetBar>
+    void back_inner(const SetBar& set_bar_of_end, T* m_bar) const;
 };
 template <class T, class Backend>
 void chunk_of_a_token<T, Backend>::find_p_and_g() const {
@@ -117,9 +118,10 @@ void chunk_of_a_token<T, Backend>::find_p_and_g() const {
 }
 template <class T, class Backend>
 void chunk_of_a_token<T, Backend>::open_adjoint() const {
-    back_inner(T(0), a.data);
-    back_inner(body::slope<T>::at, g.data);
-    f.one_row(body::slope<T>{f.tile * D, g.data, a.data, g.data});
+    const index n = f.tile * D;
+    back_inner([&](T* bar) { f.on.fill(n, bar, T(0)); }, a.data);
+    back_inner([&](T* bar) { f.one_row(body::places_of_slope<T>{n, a.data, bar}); }, g.data);
+    f.one_row(body::slope<T>{n, g.data, a.data, g.data});
 }
 template <class T, class Backend>
 void chunk_of_a_token<T, Backend>::try_inner(T* m, T value) const {
@@ -128,10 +130,12 @@ void chunk_of_a_token<T, Backend>::try_inner(T* m, T value) const {
         if (graph::is_between(f.graph, found, s)) f.plan.operations[s]->value(f, s, row, f.tile);
 }
 template <class T, class Backend>
-void chunk_of_a_token<T, Backend>::back_inner(T value, T* m_bar) const {
+template <class SetBar>
+void chunk_of_a_token<T, Backend>::back_inner(const SetBar& set_bar_of_end, T* m_bar) const {
     for (graph::slot s = 0; s < f.graph.size(); ++s)
-        if (s == end || s == found.mix || graph::is_between(f.graph, found, s))
-            f.on.fill(f.tile * f.width(s), f.bar_at(s, row), s == end ? value : T(0));
+        if (s == found.mix || graph::is_between(f.graph, found, s))
+            f.on.fill(f.tile * f.width(s), f.bar_at(s, row), T(0));
+    set_bar_of_end(f.bar_at(end, row));  // last: it may be one of them
     for (graph::slot s = f.graph.size(); s-- > 0;)
         if (graph::is_between(f.graph, found, s)) f.plan.operations[s]->back(f, s, row, f.tile, dependence::current);
     f.on.copy(f.tile * D, f.bar_at(found.mix, row), m_bar);

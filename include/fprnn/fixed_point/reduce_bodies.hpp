@@ -1,19 +1,40 @@
 #pragma once
 
+#include <fprnn/core/math.hpp>
 #include <fprnn/fixed_point/token.hpp>
 #include <fprnn/fixed_point/token_adjoint.hpp>
 #include <fprnn/fixed_point/watch.hpp>
 
 #include <cstdint>
+#include <limits>
 
 /// Bodies of one-token chunks that are solved in R numbers: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::body {
 
-/// to = (a − b) / at, of one row: the slope of an affine function that is a at `at` and b at zero. Beside a
-/// large b the slope keeps its digits.
+/// Where an affine function that is b at zero is asked for its slope: so far out that its value has the
+/// slope's digits beside those of b.
+template <class T, class W>
+FPRNN_BOTH W place_of_slope(W b) {
+    constexpr T far = T(std::uint64_t{1} << 40), farthest = std::numeric_limits<T>::max() / T(1 << 20);
+    using math::abs, math::maximum, math::select;
+    const W size = maximum(abs(b), W(T(1)));
+    return select(size < W(farthest / far), size * W(far), W(farthest));
+}
+/// to = where each of a row's functions, which are b at zero, is asked for its slope.
+template <class T>
+struct places_of_slope {
+    index channels;
+    const T* b;
+    T* to;
+
+    template <class Team>
+    FPRNN_BOTH void row(index, index) const {
+        Team::each(channels, [&](auto lane) { lane.store(to, place_of_slope<T>(lane.load(b))); });
+    }
+};
+/// to = the slopes of a row's functions, which are b at zero and a at those places.
 template <class T>
 struct slope {
-    static constexpr T at = T(std::uint64_t{1} << 40);
     index channels;
     const T *a, *b;
     T* to;
@@ -21,8 +42,8 @@ struct slope {
     template <class Team>
     FPRNN_BOTH void row(index, index) const {
         Team::each(channels, [&](auto lane) {
-            using W = decltype(lane.load(a));
-            lane.store(to, (lane.load(a) - lane.load(b)) * W(T(1) / at));
+            const auto at_zero = lane.load(b);
+            lane.store(to, (lane.load(a) - at_zero) / place_of_slope<T>(at_zero));
         });
     }
 };

@@ -38,8 +38,10 @@ struct iterations {
 /// tolerance, interpolated linearly                                     (app. evaluation, heuristics: 75 %).
 /// It gives up what all other stops keep: how a sequence is solved depends on its neighbours. On the CPU
 /// alone. With best_ever a sequence counts with the smallest residual that it has had, as in the authors'
-/// code, so that one which diverges afterwards counts as converged. It ends, too, when the δ of a damped
-/// solver is below least_delta in all sequences. Those that have not converged by then are `max_iterations`.
+/// code, so that one which grows afterwards counts as converged; where its numbers leave the range of the
+/// type before the batch ends, it counts for the quantile, and its status is `diverged` or `nonfinite`. It
+/// ends, too, when the δ of a damped solver is below least_delta in all sequences that still run. Those that
+/// have not converged by then are `max_iterations`.
 struct share {
     double of = 0.75;
     double tolerance = 0.1;
