@@ -25,12 +25,16 @@ public:
     virtual fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, carry& c, solutions* how) const = 0;
     virtual array evaluate(const network::parameters& theta, network::tokens x, solutions* how,
                            Backend backend) const = 0;
+    /// From a carry on, which is then where x ends.
+    virtual array evaluate(const network::parameters& theta, network::tokens x, fp::models::model_carry<real, array>& c,
+                           solutions* how, Backend backend) const = 0;
     virtual std::shared_ptr<const blocks> with(fp::chunked schedule) const = 0;
     virtual std::shared_ptr<const blocks> solved_by(const fp::method& m) const = 0;
     virtual bool has_fixed_point() const = 0;
 };
 
-template <class Block, class Backend>
+/// Of a block, or of a stack of them.
+template <class Backend, class... Blocks>
 class blocks_of final : public blocks<Backend> {
 public:
     using typename blocks<Backend>::real;
@@ -38,7 +42,7 @@ public:
     using typename blocks<Backend>::solutions;
     using typename blocks<Backend>::carry;
 
-    explicit blocks_of(fp::models::sequence_model<Block> model) : model_(std::move(model)) {}
+    explicit blocks_of(fp::models::sequence_model<Blocks...> model) : model_(std::move(model)) {}
 
     network::parameters init(fp::seed s) const override { return model_.template init<real>(s); }
     fp::variable operator()(fp::tape<real, Backend>& t, network::tokens x, solutions* how) const override {
@@ -54,20 +58,28 @@ public:
                    Backend backend) const override {
         return model_.evaluate(theta, x, how, std::move(backend));
     }
+    array evaluate(const network::parameters& theta, network::tokens x, fp::models::model_carry<real, array>& c,
+                   solutions* how, Backend backend) const override {
+        return model_.evaluate(theta, x, c, how, std::move(backend));
+    }
     std::shared_ptr<const blocks<Backend>> with(fp::chunked schedule) const override {
-        auto other = std::make_shared<blocks_of>(model_);
-        other->model_.block().schedule = schedule;
-        return other;
+        return changed([&](auto& block) { block.schedule = schedule; });
     }
     std::shared_ptr<const blocks<Backend>> solved_by(const fp::method& m) const override {
-        auto other = std::make_shared<blocks_of>(model_);
-        static_cast<fp::method&>(other->model_.block()) = m;
-        return other;
+        return changed([&](fp::method& of_block) { of_block = m; });
     }
-    bool has_fixed_point() const override { return fp::layer<Block>::has_fixed_point; }
+    bool has_fixed_point() const override { return (fp::layer<Blocks>::has_fixed_point || ...); }
 
 private:
-    fp::models::sequence_model<Block> model_;
+    template <class Change>
+    std::shared_ptr<const blocks<Backend>> changed(Change change) const {
+        auto other = std::make_shared<blocks_of>(model_);
+        [&]<std::size_t... i>(std::index_sequence<i...>) { (change(other->model_.template block<i>()), ...); }
+        (std::index_sequence_for<Blocks...>());
+        return other;
+    }
+
+    fp::models::sequence_model<Blocks...> model_;
 };
 
 template <class Backend>
@@ -75,7 +87,13 @@ using blocks_on = std::shared_ptr<const blocks<Backend>>;
 
 template <class Backend, class Block>
 blocks_on<Backend> make(Block block, const architecture& a, fp::chunked schedule, fp::adjoint adjoint) {
-    return std::make_shared<blocks_of<Block, Backend>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
+    return std::make_shared<blocks_of<Backend, Block>>(fp::models::sequence_model(block, a.size, schedule, adjoint));
+}
+template <class Backend, class... Blocks>
+blocks_on<Backend> make(fp::models::stack_of<Blocks...> stack, const architecture& a, fp::chunked schedule,
+                        fp::adjoint adjoint) {
+    return std::make_shared<blocks_of<Backend, Blocks...>>(
+        fp::models::sequence_model(stack, a.size, schedule, adjoint));
 }
 
 /// Of make_block(mixer) with the mixer of `a`, which is `dplr` where that is asked for; null when it is not
@@ -161,6 +179,10 @@ public:
         const auto seen = backend_.seen(logits.size(), logits.data());
         std::copy_n(&seen[0], logits.size(), all.logits.data());
         return all;
+    }
+    fp::accuracies write_copies(const parameters& theta, const fp::copying_test& test,
+                                fp::index sequences) const override {
+        return fp::generated_copies(*blocks_, theta, test, sequences, backend_);
     }
     std::unique_ptr<network> with(fp::chunked schedule) const override {
         return std::make_unique<network_on>(blocks_->with(schedule), backend_, where_);

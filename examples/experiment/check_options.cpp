@@ -112,8 +112,15 @@ void check_model(const options& o) {
     }
     check_dependence(o);
     check_gate(o);
-    if (has_heads(a) && a.size.d_inner % a.size.heads != 0)
-        refuse("--heads", "a divisor of --d-inner = " + std::to_string(a.size.d_inner), std::to_string(a.size.heads));
+    const bool slstm = a.kind == block::slstm;
+    const fp::index channels = slstm ? a.size.d_model : a.size.d_inner;
+    if (has_heads(a) && channels % a.size.heads != 0)
+        refuse("--heads",
+               (slstm ? "a divisor of --d-model = " : "a divisor of --d-inner = ") + std::to_string(channels),
+               std::to_string(a.size.heads));
+    if (a.kind == block::mlstm && channels % architecture::mlstm_rows != 0)
+        refuse("--d-inner", "a multiple of " + std::to_string(architecture::mlstm_rows) + " with --model mlstm",
+               std::to_string(channels));
     if (a.kind == block::transformer && a.size.d_inner / a.size.heads % 2 != 0)
         refuse(
             "--heads",
@@ -182,6 +189,8 @@ void check_task(const options& o) {
     check_windows(o);
     check_curriculum(o);
     check_micro_batches(o);
+    if (o.data.begins && o.data.task != kind::word_problem)
+        refuse("--begin-token", "to stand with --task word-problem", "--task " + o.task_name);
     if (o.restarts > 0 && o.data.task != kind::word_problem)
         refuse("--restarts", "to stand with --task word-problem", "--task " + o.task_name);
     if (o.tests_prefixes) {

@@ -25,8 +25,12 @@ inline constexpr std::pair<const char*, architecture::block> models[] = {
     {"published-mamba", architecture::block::published_mamba},
     {"mamba2", architecture::block::mamba2},
     {"delta-product", architecture::block::delta_product},
+    {"deltanet", architecture::block::deltanet},
     {"gated-deltanet", architecture::block::gated_deltanet},
+    {"gated-delta-product", architecture::block::gated_delta_product},
     {"lstm", architecture::block::lstm},
+    {"mlstm", architecture::block::mlstm},
+    {"slstm", architecture::block::slstm},
     {"transformer", architecture::block::transformer}};
 inline constexpr std::pair<const char*, architecture::mixing> mixers[] = {
     {"householder", architecture::mixing::householder},
@@ -58,9 +62,19 @@ inline bool mixer_has_gates(const architecture& a) {
            (a.mixer == architecture::mixing::kronecker || a.mixer == architecture::mixing::block_diagonal);
 }
 inline bool has_heads(const architecture& a) {
-    return a.kind == architecture::block::fp_mamba2 || a.kind == architecture::block::mamba2 ||
-           a.kind == architecture::block::delta_product || a.kind == architecture::block::gated_deltanet ||
-           a.kind == architecture::block::transformer;
+    using enum architecture::block;
+    switch (a.kind) {
+        case fp_mamba2:
+        case mamba2:
+        case delta_product:
+        case deltanet:
+        case gated_deltanet:
+        case gated_delta_product:
+        case mlstm:
+        case slstm:
+        case transformer: return true;
+        default: return false;
+    }
 }
 
 }  // namespace experiment

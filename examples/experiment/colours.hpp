@@ -2,7 +2,8 @@
 
 #include <array>
 
-/// Of curves: FP-Mamba blue, FP-Mamba2 green, diagonal models orange, the delta rule red, LSTM light green,
+/// Of curves: FP-Mamba blue, FP-Mamba2 green, diagonal models orange, the delta rule red, LSTMs light
+/// green,
 /// Transformer grey; within a kind from light to dark.
 namespace experiment {
 

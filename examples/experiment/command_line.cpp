@@ -182,6 +182,9 @@ private:
             });
         add("--group", "GROUP", "of the word problem: S1 to S7, A1 to A7, Z1 to Z1000, or a product such as A4xZ5",
             "A5", into(o_.data.group, as_text));
+        app_.add_flag("--begin-token", o_.data.begins,
+                      help_text("of the word problem: a token before the elements, which is asked for, too, as the "
+                                "authors have it; --length counts it, --test-lengths do not"));
         add("--operators", "LIST", "of arithmetic: +-* or +-", "+-*",
             into(o_.data.multiplies, choice(choices::operators)));
         add("--shortest", "N",
@@ -197,7 +200,8 @@ private:
 
     void add_model() {
         auto& size = o_.model.size;
-        add("--model", "MODEL", names_in(choices::models) + "; delta-product has 4 keys a token", "fp-mamba",
+        add("--model", "MODEL",
+            names_in(choices::models) + "; delta-product and gated-delta-product have 4 keys a token", "fp-mamba",
             [this](const std::string& name, const std::string& text) {
                 o_.model.kind = one_of(name, text, choices::models);
                 o_.model_name = text;
@@ -206,11 +210,12 @@ private:
             into(size.layers, whole{1, 1000}));
         add("--d-model", "N", "channels between blocks", "64", into(size.d_model, whole{1, 1 << 16}));
         add("--d-inner", "N", "channels inside of a block", "64", into(size.d_inner, whole{1, 1 << 16}));
-        add("--d-state", "N", "rows of the matrix state (all but fp-rnn and lstm)", "16; figures of copying: 32",
+        add("--d-state", "N", "rows of the matrix state, keys of the delta rule", "16; figures of copying: 32",
             into(size.d_state, whole{1, 1 << 12}));
         add("--heads", "H",
-            "heads, which divide --d-inner (fp-mamba2, mamba2, delta-product, gated-deltanet, transformer)", "4",
-            into(size.heads, whole{1, 1 << 12}));
+            "heads, which divide --d-inner, of slstm --d-model (fp-mamba2, mamba2, the delta rule, mlstm, slstm, "
+            "transformer)",
+            "4", into(size.heads, whole{1, 1 << 12}));
         add("--context", "N", "tokens that a transformer has room for", "those of the longest sequence",
             into(size.context, whole{1, most_tokens}));
         app_.add_flag(

@@ -44,7 +44,10 @@ json to_json(const options& o) {
     j["version"] = version;
     j["task"] = o.task_name;
     switch (o.data.task) {
-        case data_options::kind::word_problem: j["group"] = o.data.group; break;
+        case data_options::kind::word_problem:
+            j["group"] = o.data.group;
+            if (o.data.begins) j["begin_token"] = true;
+            break;
         case data_options::kind::arithmetic:
             j["operators"] = name_in(choices::operators, o.data.multiplies);
             j["shortest"] = o.data.shortest;
@@ -146,6 +149,7 @@ json given_json(const options& o) {
         if (option == "--out" || option == "--config") continue;
         j[key_of(option)] = text;
     }
+    if (o.data.begins) j["begin_token"] = true;
     if (o.model.convolution) j["convolution"] = true;
     if (o.tests_prefixes) j["test_prefixes"] = true;
     if (o.machine.tf32) j["tf32"] = true;

@@ -25,7 +25,7 @@ auto of_option(const char* option, Make&& make) {
     } catch (const fp::argument_error& e) {
         throw fp::argument_error(std::string(option) + ": " + e.what());
     } catch (const std::runtime_error& e) {
-        throw fp::argument_error(std::string(option) + ": " + e.what());
+        throw fp::argument_error(std::string(option) + ": expected files that can be read, got " + e.what());
     }
 }
 
@@ -40,7 +40,8 @@ fp::task make_task(const data_options& o, fp::seed seed) {
     switch (o.task) {
         case data_options::kind::word_problem:
             return as_task(fp::word_problem{.group = of_option("--group", [&] { return fp::finite_group(o.group); }),
-                                            .seed = seed});
+                                            .seed = seed,
+                                            .begin_token = o.begins});
         case data_options::kind::copy:
             return as_task(fp::copying{.shortest = o.shortest, .longest = o.longest, .seed = seed});
         case data_options::kind::arithmetic:
@@ -59,6 +60,11 @@ fp::task make_task(const data_options& o, fp::seed seed) {
             return as_task(of_option("--files", [&] { return fp::text_files(o.files); }), seed);
     }
     return {};
+}
+
+fp::copying_test copies_of(const data_options& o, fp::seed seed, fp::index length) {
+    return fp::copying{.shortest = o.shortest, .longest = o.longest, .seed = seed, .part = fp::split::test}.test(
+        length);
 }
 
 std::string contents_of(const data_options& o) {
@@ -111,7 +117,7 @@ fp::index tokens_of_test(const data_options& o, fp::index length) {
         case data_options::kind::copy: return fp::copying{}.test(length).tokens();
         case data_options::kind::arithmetic:
             return fp::modular_arithmetic{.shortest = 1, .longest = length}.tokens_needed();
-        default: return length;
+        default: return length + (o.begins ? 1 : 0);
     }
 }
 

@@ -14,6 +14,7 @@ struct data_options {
 
     kind task = kind::word_problem;
     std::string group;                    ///< of the word problem
+    bool begins = false;                  ///< whether a token of its own stands before the word problem's elements
     bool multiplies = true;               ///< whether arithmetic has products
     fp::index shortest = 0, longest = 0;  ///< examples: of arithmetic in tokens, of copy in letters
     fp::index test_shortest = 40;         ///< of arithmetic: shortest rows of a test
@@ -23,6 +24,9 @@ struct data_options {
 
 /// Errors: fprnn::argument_error, which begins with the option that is wrong.
 fp::task make_task(const data_options& o, fp::seed seed);
+
+/// The test of task copy with strings of a length, whose data are those of make_task.
+fp::copying_test copies_of(const data_options& o, fp::seed seed, fp::index length);
 
 struct options;
 

@@ -396,6 +396,9 @@ outcome run(const options& o, std::string& doing) {
         for (const fp::index length : o.test_lengths) {
             const auto e = evaluate_at(length);
             add({length, r.task.score(e), e});
+            if (o.data.task == data_options::kind::copy)
+                r.written[length] =
+                    tested->write_copies(theta, copies_of(o.data, o.seed_of_data(), length), e.sequences);
         }
     }
     std::filesystem::rename(in_part, table);
@@ -417,6 +420,10 @@ outcome run(const options& o, std::string& doing) {
         if (known(e.loss)) s["loss"][length] = e.loss;
         s["sequence_accuracy"][length] = e.accuracy.sequence;
         s["token_accuracy"][length] = e.accuracy.token;
+        if (const auto own = r.written.find(tested_length); own != r.written.end()) {
+            s["written_letter_accuracy"][length] = own->second.token;
+            s["written_string_accuracy"][length] = own->second.sequence;
+        }
         if (!e.convergence) continue;
         s["median_iterations"][length] = e.convergence->median_iterations;
         least_converged = std::min(least_converged, e.convergence->share_converged);
@@ -450,11 +457,15 @@ void print_table(const outcome& r) {
     const bool scored = !r.task.of_sequences;
     std::printf("%8s", r.task.length_unit.c_str());
     if (scored) std::printf(" %20s", r.task.score_name.c_str());
-    std::printf(" %10s %10s %12s %11s\n", "sequences", "tokens", "iterations", "converged");
+    std::printf(" %10s %10s", "sequences", "tokens");
+    if (!r.written.empty()) std::printf(" %15s %15s", "written strings", "written letters");
+    std::printf(" %12s %11s\n", "iterations", "converged");
     for (const auto& [length, score, e] : r.table) {
         std::printf("%8lld", static_cast<long long>(length));
         if (scored) std::printf(" %20.4f", score);
         std::printf(" %10.4f %10.4f", e.accuracy.sequence, e.accuracy.token);
+        if (const auto own = r.written.find(length); own != r.written.end())
+            std::printf(" %15.4f %15.4f", own->second.sequence, own->second.token);
         if (e.convergence)
             std::printf(" %12g %11.4f", e.convergence->median_iterations, e.convergence->share_converged);
         std::printf("\n");

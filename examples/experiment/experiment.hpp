@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -27,6 +28,8 @@ struct outcome {
     fp::training_result training;
     fp::task task;
     std::vector<test_result> table;  ///< one of each test length
+    /// Of task copy, for each test length: strings that the model writes by itself, reading its own letters.
+    std::map<fp::index, fp::accuracies> written;
     nlohmann::ordered_json summary;  ///< as in the model's summary.json
     std::shared_ptr<const network> model;
     network::parameters theta;

@@ -29,8 +29,12 @@ const char* colour_of(architecture::block kind) {
         case model::published_mamba:
         case model::mamba2: return diagonal_orange;
         case model::delta_product:
-        case model::gated_deltanet: return delta_red;
-        case model::lstm: return lstm_green;
+        case model::deltanet:
+        case model::gated_deltanet:
+        case model::gated_delta_product: return delta_red;
+        case model::lstm:
+        case model::mlstm:
+        case model::slstm: return lstm_green;
         case model::transformer: return transformer_grey;
     }
     return "";

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -30,7 +31,9 @@ inline void use_paper_widths(options& m) {
     if (m.given.contains("--d-inner")) return;
     switch (m.model.kind) {
         case delta_product:
+        case deltanet:
         case gated_deltanet:
+        case gated_delta_product:
             use("--heads", size.heads,
                 m.data.task == data_options::kind::copy         ? 16
                 : m.data.task == data_options::kind::arithmetic ? 4
@@ -87,15 +90,19 @@ public:
         }
     }
 
-    /// With `factor` times as many channels inside, in whole heads, so that parameters are as many as
-    /// FP-Mamba's at the default size. In the paper's size as wide as all.
+    /// With `factor` times as many channels inside, as near as its heads allow, so that parameters are as
+    /// many as FP-Mamba's at the default size. In the paper's size as wide as all.
     options& add_wide_baseline(const std::string& model, std::string label, std::string colour, int layers,
                                double factor) {
         options& m = add_baseline(model, std::move(label), std::move(colour), layers);
         if (o_.paper_size) return m;
         auto& size = m.model.size;
-        const double channels = factor * static_cast<double>(size.d_inner), heads = static_cast<double>(size.heads);
-        size.d_inner = size.heads * std::max<fp::index>(1, std::llround(channels / heads));
+        const fp::index least = m.model.kind == architecture::block::transformer ? 2 * size.heads
+                                : m.model.kind == architecture::block::mlstm
+                                    ? std::lcm(size.heads, fp::index{architecture::mlstm_rows})
+                                    : size.heads;
+        const double channels = factor * static_cast<double>(size.d_inner);
+        size.d_inner = least * std::max<fp::index>(1, std::llround(channels / static_cast<double>(least)));
         return m;
     }
     void add(member m) { all_.push_back(std::move(m)); }

@@ -3,6 +3,7 @@
 #include <fprnn/fixed_point/adjoint.hpp>
 #include <fprnn/fixed_point/method.hpp>
 #include <fprnn/models/sequence_model.hpp>
+#include <fprnn/tasks/copying.hpp>
 #include <fprnn/train/evaluate.hpp>
 #include <fprnn/train/trainer.hpp>
 
@@ -28,13 +29,18 @@ struct architecture {
         published_mamba,
         mamba2,
         delta_product,
+        deltanet,
         gated_deltanet,
+        gated_delta_product,
         lstm,
+        mlstm,
+        slstm,
         transformer
     };
     enum class mixing { householder, dplr, kronecker, block_diagonal };
 
-    static constexpr int dplr_directions = 4, width_of_blocks = 8, delta_steps = 4, convolved_tokens = 4;
+    static constexpr int dplr_directions = 4, width_of_blocks = 8, delta_steps = 4, mlstm_rows = 4,
+                         convolved_tokens = 4;
 
     block kind = block::fp_mamba;
     mixing mixer = mixing::householder;
@@ -96,6 +102,9 @@ public:
     virtual fp::evaluation evaluate(const parameters& theta, fp::index length, fp::index sequences,
                                     const sampler& sample) const = 0;
     virtual answers solve(const parameters& theta, tokens x) const = 0;
+    /// Of strings that it writes by itself, as generated_copies has them.
+    virtual fp::accuracies write_copies(const parameters& theta, const fp::copying_test& test,
+                                        fp::index sequences) const = 0;
     /// The same network, solved in another way; by a method that is for the host on the CPU alone.
     virtual std::unique_ptr<network> with(fp::chunked schedule) const = 0;
     virtual std::unique_ptr<network> solved_by(const fp::method& m) const = 0;

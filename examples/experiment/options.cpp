@@ -27,8 +27,12 @@ const char* name_of(architecture::block kind) {
         case block::published_mamba: return "Mamba as published";
         case block::mamba2: return "Mamba-2";
         case block::delta_product: return "DeltaProduct";
+        case block::deltanet: return "DeltaNet";
         case block::gated_deltanet: return "Gated DeltaNet";
+        case block::gated_delta_product: return "Gated DeltaProduct";
         case block::lstm: return "LSTM";
+        case block::mlstm: return "mLSTM";
+        case block::slstm: return "sLSTM";
         case block::transformer: return "Transformer";
     }
     return "";

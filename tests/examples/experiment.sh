@@ -37,7 +37,8 @@ refused() {
 groups="expected S1 to S7, A1 to A7, Z1 to Z1000 or a direct product of these such as A4xZ5"
 refused "--group: finite_group: 'Q8' is not a known group; $groups" --group Q8
 refused "--group: finite_group: 'A4xB' is not a known group; $groups, got the factor 'B'" --group A4xB
-refused "--model: expected one of fp-mamba, fp-mamba2, fp-rnn, mamba, published-mamba, mamba2, delta-product, gated-deltanet, lstm, transformer, \
+refused "--model: expected one of fp-mamba, fp-mamba2, fp-rnn, mamba, published-mamba, mamba2, delta-product, deltanet, \
+gated-deltanet, gated-delta-product, lstm, mlstm, slstm, transformer, \
 got 'gru'" --model gru
 itself="to stand without --compare, --figure or --table, which choose it themselves"
 refused "--model: expected $itself, got 'lstm'" --compare --model lstm
@@ -149,7 +150,7 @@ refused "--operators: $of_some, got '--compare'" --compare --operators +-
 # What an exhibit chooses, or varies.
 refused "--group: expected to stand without --figure fp-mamba-a5-s5, which chooses it itself, got 'S3'" --figure fp-mamba-a5-s5
 refused "--reflections: expected to stand without --figure copying, which chooses it itself, got '2'" --figure copying
-refused "--operators: expected to stand without --table mod-arithm, which chooses it itself, got '+-'" --table mod-arithm --operators +-
+refused "--reflections: expected to stand without --table mod-arithm, which chooses it itself, got '2'" --table mod-arithm --operators +-*
 refused "--ell-max: expected to stand without --figure interpolation, which chooses it itself, got 'gamma'" --figure interpolation --ell-max gamma
 refused "--layers: expected to stand without --figure interpolation, which chooses it itself, got '3'" --figure interpolation --layers 3
 refused "--reflections: expected to stand without --figure params, which chooses it itself, got '2'" --figure params
@@ -290,11 +291,20 @@ for model in "fp-mamba --reflections 2" "fp-rnn --reflections 2" mamba lstm; do
 done
 # Every model that is offered, and every task.
 tiny=(--d-model 8 --d-inner 8 --d-state 4 --batch 8 --test-sequences 16 --threads 2 --steps 3)
-for model in fp-mamba2 published-mamba mamba2 delta-product gated-deltanet transformer "fp-mamba --convolution" \
+for model in fp-mamba2 published-mamba mamba2 delta-product deltanet gated-deltanet gated-delta-product mlstm slstm transformer \
+    "fp-mamba --convolution" \
     "fp-mamba --gate inside" "fp-mamba --gate inside-sees-y --reflections 1" "fp-mamba --gate inside-sees-y --mixer kronecker"; do
     PATH=/none "$program" "${tiny[@]}" --test-lengths 5 --model $model --out "$folder/model $model" >"$folder/log" 2>&1 ||
         fail "$model ended with status $?: $(<"$folder/log")"
 done
+# The authors' layout: one token more, before the elements, is asked for.
+refused "--begin-token: expected to stand with --task word-problem, got '--task copy'" --task copy --begin-token
+PATH=/none "$program" "${tiny[@]}" --begin-token --group Z3 --model transformer --test-prefixes --test-lengths 4,5 --out "$folder/begins" >"$folder/log" 2>&1 ||
+    fail "--begin-token ended with status $?: $(<"$folder/log")"
+grep -q '"begin_token": true' "$folder/begins/config.json" || fail "config.json does not name the begin token"
+grep -q '"context": 16' "$folder/begins/config.json" || fail "a begin token's room: $(<"$folder/begins/config.json")"
+said=$("$program" --config "$folder/begins/config.json" --out "$folder/begins" 2>&1)
+[[ $? == 0 && $said != *"holds the results of another run"* ]] || fail "--begin-token of --config: $said"
 PATH=/none "$program" "${tiny[@]}" --task arithmetic --operators +- --test-lengths 20,50 --out "$folder/arithmetic" >"$folder/log" 2>&1 ||
     fail "arithmetic ended with status $?: $(<"$folder/log")"
 grep -q '"operators": "+-"' "$folder/arithmetic/config.json" || fail "config.json does not name the operators"
@@ -338,6 +348,17 @@ done
 printf '1 Mary went to the kitchen.\n' | tee "$folder/babi/qa1_test.txt" >"$folder/babi/qa2_test.txt"
 said=$("${babi[@]}" --out "$folder/refused" 2>&1)
 [[ $? == 2 && $said == "experiment: --files: catbabi: expected a question for tests in "*", got none" ]] || fail "no question: $said"
+printf '1 Mary went to the kitchen.\n3 Where is Mary?\tkitchen\t1\n' >"$folder/babi/qa1_test.txt"
+said=$("${babi[@]}" --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --files: parse_babi: $folder/babi/qa1_test.txt:2: expected the id 1 or 2, got '3'" ]] || fail "a lying line: $said"
+# Root reads everything, so that another user is asked for.
+chmod 0 "$folder/babi/qa1_test.txt"
+as_nobody=()
+[[ $EUID == 0 ]] && as_nobody=(setpriv --reuid=65534 --clear-groups)
+chmod 711 "$folder" && cp "$program" "$folder/program" && chmod 755 "$folder/program"
+said=$("${as_nobody[@]}" "$folder/program" "${babi[@]:1}" --out "$folder/refused" 2>&1)
+[[ $? == 2 && $said == "experiment: --files: expected files that can be read, got $folder/babi/qa1_test.txt: Permission denied" ]] ||
+    fail "a file that cannot be read: $said"
 said=$("$program" "${tiny[@]}" --task text --files $'by\xff' --out "$folder/refused" 2>&1)
 [[ $? == 2 && $said == "experiment: --files: expected a name in UTF-8, got 'by"* ]] || fail "a name that is not UTF-8: $said"
 said=$("$program" "${tiny[@]}" --task text --out "$folder/refused" 2>&1)
@@ -497,7 +518,10 @@ grep -q "^| one answer for all" "$folder/exhibits/mod-arithm/mod-arithm.md" || f
 # no option is refused.
 "$program" "${tiny[@]}" --task copy --shortest 2 --longest 4 --length 12 --steps 3 --test-lengths 3 --seed 4 --out "$folder/copy" \
     >"$folder/log" 2>&1 || fail "copy ended with status $?: $(<"$folder/log")"
-grep -q "^ letters  accuracy on letters" "$folder/log" || fail "copy has no table of letters: $(<"$folder/log")"
+grep -q "^ letters  accuracy on letters .* written strings written letters" "$folder/log" || fail "copy has no table of letters: $(<"$folder/log")"
+for what in letter string; do
+    grep -A1 "\"written_${what}_accuracy\"" "$folder/copy/summary.json" | grep -q '"3": [01]' || fail "no ${what}s that it writes: $(<"$folder/copy/summary.json")"
+done
 "$program" --config "$folder/copy/config.json" --threads 1 --out "$folder/copy_again" >"$folder/log" 2>&1 ||
     fail "--config ended with status $?: $(<"$folder/log")"
 cmp -s "$folder/copy/parameters.safetensors" "$folder/copy_again/parameters.safetensors" ||

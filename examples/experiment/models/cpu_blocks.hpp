@@ -11,6 +11,6 @@ namespace experiment {
 using maker = blocks_on<fp::eigen>(const architecture& a, fp::chunked schedule, fp::adjoint adjoint);
 
 maker make_fp_mamba, make_fp_mamba_convolved, make_fp_mamba_dependent, make_fp_mamba_gated, make_fp_rnn_independent,
-    make_fp_mamba2, make_fp_rnn, make_mamba, make_delta_rule, make_lstm, make_transformer;
+    make_fp_mamba2, make_fp_rnn, make_mamba, make_delta_rule, make_lstm, make_xlstm, make_transformer;
 
 }  // namespace experiment

@@ -30,7 +30,11 @@ blocks_on<fp::eigen> make_blocks(const architecture& a, fp::chunked schedule, co
         case kind::published_mamba:
         case kind::mamba2: return make_mamba(a, schedule, adjoint);
         case kind::delta_product:
-        case kind::gated_deltanet: return make_delta_rule(a, schedule, adjoint);
+        case kind::deltanet:
+        case kind::gated_deltanet:
+        case kind::gated_delta_product: return make_delta_rule(a, schedule, adjoint);
+        case kind::mlstm:
+        case kind::slstm: return make_xlstm(a, schedule, adjoint);
         case kind::lstm: return make_lstm(a, schedule, adjoint);
         case kind::transformer: return make_transformer(a, schedule, adjoint);
     }
