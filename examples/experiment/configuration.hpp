@@ -35,8 +35,9 @@ struct seldom_written {
     std::string_view key, standard;
 };
 inline constexpr seldom_written seldom[] = {
-    {"gate", "outside"},    {"sees_y", "mixer+bc"},   {"windows", "1"},  {"lengthen_at", "0.5"},
-    {"micro_batches", "1"}, {"label_smoothing", "0"}, {"restarts", "0"}, {"files", "stories that are made"}};
+    {"gate", "outside"},     {"sees_y", "mixer+bc"},   {"windows", "1"},  {"lengthen_at", "0.5"},
+    {"micro_batches", "1"},  {"label_smoothing", "0"}, {"restarts", "0"}, {"files", "stories that are made"},
+    {"begin_token", "false"}};
 
 /// A value of config.json as it is typed.
 std::string as_typed(std::string json);

@@ -114,7 +114,7 @@ public:
     }
 
 private:
-    /// Of each block, on some of the sequences.
+    /// Of each block with a fixed point, on some of the sequences.
     std::vector<fp::convergence_summary> solutions(const parameters& theta) const {
         if (!model_->has_fixed_point()) return {};
         const fp::index sequences = std::min<fp::index>(set_.sequences, 32);
@@ -122,7 +122,7 @@ private:
         set_.data(tokens.view(), targets.view(), 0);
         std::vector<fp::convergence_summary> all;
         for (const fp::convergence& how : model_->solve(theta, tokens.view()).how)
-            all.push_back(*fp::summarise(std::vector{how}, set_.tokens));
+            if (const auto summary = fp::summarise(std::vector{how}, set_.tokens)) all.push_back(*summary);
         return all;
     }
 

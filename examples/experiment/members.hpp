@@ -45,7 +45,7 @@ inline void use_paper_widths(options& m) {
         case mamba2: use("--heads", size.heads, std::max<fp::index>(1, size.d_inner / 64)); return;
         case lstm: size.d_inner = size.d_model; return;
         case transformer:
-            use("--d-model", size.d_model, 1024);
+            if (m.data.task != data_options::kind::arithmetic) use("--d-model", size.d_model, 1024);
             size.d_inner = size.d_model;
             use("--heads", size.heads, 8);
             return;

@@ -293,12 +293,13 @@ TEST_CASE("method: authors() is the published loop, batch by batch") {
 TEST_CASE("method: a share of a batch ends by its own rules, and says of the rest what became of it") {
     const auto f = fixed_point(fprnn::parameter<"a">() * prev + linear<"u">(in));
     const auto x = normal({5, 3, 4}, 1);
-    const auto solve = [&](const fprnn::solver& s, const fprnn::stop& until) {
+    const auto solve_of = [&](const tensor<double>& of, const fprnn::solver& s, const fprnn::stop& until) {
         const fprnn::layer l(f, method{.schedule = fprnn::sequential(), .solver = s, .stop = until});
         auto theta = fprnn::init<double>(l, {.d_in = 4, .d_inner = 4});
         std::fill_n(theta["a"].data(), 4, 0.5);
-        return l(theta, x);
+        return l(theta, of);
     };
+    const auto solve = [&](const fprnn::solver& s, const fprnn::stop& until) { return solve_of(x, s, until); };
     // Steps that are short all the time end an iteration where that was said alone.
     const fprnn::damped short_steps{.start = 5e-4, .decay = 1};
     const auto all = [](const auto& sol, fprnn::status s) {
@@ -311,6 +312,14 @@ TEST_CASE("method: a share of a batch ends by its own rules, and says of the res
         solve(short_steps, fprnn::share{.of = 1, .tolerance = 0.5, .least_delta = 1e-3} || iterations{100000});
     CHECK(ends.iterations[0] == 1);
     CHECK(all(ends, fprnn::status::max_iterations));
+    // A sequence that is over keeps its δ, which the others do not wait for.
+    auto broken = x;
+    broken(2, 0, 0) = NAN;
+    const fprnn::damped falling{.start = 1, .decay = 0.5, .patience = 1};
+    const auto until = fprnn::share{.of = 1, .tolerance = 1e-300, .least_delta = 1e-3} || iterations{5000};
+    const auto in_part = solve_of(broken, falling, until);
+    CHECK(in_part.status[2] == fprnn::status::nonfinite);
+    for (const std::size_t b : {0U, 1U, 3U, 4U}) CHECK(in_part.iterations[b] < 200);
     // Where all have met another residual they have converged, though the share's is tighter.
     const auto looser =
         solve(fprnn::picard{}, fprnn::share{.of = 1, .tolerance = 1e-12} || fprnn::residual{.tolerance = 1e-2});

@@ -103,6 +103,22 @@ TEST_CASE("a state that does not fit is corrected by its own factors") {
     CHECK(some.iterations[0] < 16);
 }
 
+TEST_CASE("newton: a factor keeps its digits beside what is added to a state, however large that is") {
+    const auto lambda = sigmoid(fprnn::affine<"lambda">(in));
+    const fprnn::layer l(
+        fprnn::fixed_point(scan(lambda, linear<"B", fprnn::d_inner>(in)) + fprnn::constant<1, 10>() * prev),
+        sequential({.tolerance = 1e-14, .ell_max = 1000}));
+    for (const double size : {1.0, 1e14}) {
+        CAPTURE(size);
+        auto theta = fprnn::init<double>(l, sizes, fprnn::seed{3});
+        for (double& b : theta["B"]) b *= size;
+        const auto x = normal({2, 40, 5}, 1);
+        const auto found = newton(l, theta, x, {.tolerance = 1e-9, .dense = 0});
+        CHECK(found.iterations == std::vector{2, 2});
+        CHECK(distance(found.value, l(theta, x).value) < 1e-10 * size);
+    }
+}
+
 TEST_CASE("newton: a sequence is solved as if it were alone") {
     const auto theta = parameters_of(mamba);
     const auto x = normal({3, 20, 5}, 1);

@@ -153,10 +153,10 @@ private:
         using math::abs, math::sqrt;
         int k = static_cast<int>(kept()->k);
         T* const next = basis(k + 1);
-        const T of_unit = T(1) / kept()->unit;
+        const T unit = kept()->unit;
         store(next, [&](auto lane) {
             const auto image = lane.load(answer) - lane.load(constant());
-            return lane.load(basis(k)) - image * decltype(image)(of_unit);
+            return lane.load(basis(k)) - image / decltype(lane.load(answer))(unit);
         });
         T column[most + 1];
         for (int i = 0; i <= k; ++i) {

@@ -11,14 +11,20 @@
 /// Bodies of one-token chunks that are solved in R numbers: see fprnn/fixed_point/token_norm.hpp.
 namespace fprnn::body {
 
-/// Where an affine function that is b at zero is asked for its slope: so far out that its value has the
-/// slope's digits beside those of b.
+/// How far out an affine function is asked for its slope. At the farthest place slopes of up to 2^40 have not
+/// overflowed.
+template <class T>
+struct slope_places {
+    static constexpr T far = T(std::uint64_t{1} << 40), farthest = std::numeric_limits<T>::max() / far;
+};
+/// Where a function that is b at zero is asked: so far out that its value has the slope's digits beside those
+/// of b.
 template <class T, class W>
 FPRNN_BOTH W place_of_slope(W b) {
-    constexpr T far = T(std::uint64_t{1} << 40), farthest = std::numeric_limits<T>::max() / T(1 << 20);
+    using places = slope_places<T>;
     using math::abs, math::maximum, math::select;
     const W size = maximum(abs(b), W(T(1)));
-    return select(size < W(farthest / far), size * W(far), W(farthest));
+    return select(size < W(places::farthest / places::far), size * W(places::far), W(places::farthest));
 }
 /// to = where each of a row's functions, which are b at zero, is asked for its slope.
 template <class T>

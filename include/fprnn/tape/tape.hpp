@@ -142,8 +142,8 @@ public:
         require(!spent_, "tape.gradient", [] {
             return std::string("the gradient must be the first since clear(), which spends the records, got a second");
         });
-        spent_ = true;
         backend_.fill(1, bar(loss).data(), X(1));
+        spent_ = true;
         for (std::size_t i = used_; i-- > 0;) {
             place& p = places_[i];
             if (!p.back) continue;
