@@ -92,7 +92,7 @@ for option in "--d-model 7 6" "--seed 3 0" "--steps 80 60" "--time-limit 60 none
 done
 refused 2 "--steps: $other 60, got 12000, the default; $needs" --group S3 --checkpoint-every 9 --resume
 refused 2 "--begin-token: $other false, got true; $needs" "${work[@]}" --begin-token --resume
-refused 2 "--task: $other word-problem, got copy; $needs" "${work[@]:2}" --task copy --resume
+refused 2 "--task: $other word-problem, got copy; $needs" "${work[@]:2}" --task copy --shortest 1 --longest 2 --resume
 
 # The newest is damaged: the one before it is taken. Both are: the run is refused.
 truncate -s -1 "$run/checkpoint-00000060.safetensors"
