@@ -133,9 +133,9 @@ template <class T, class Backend>
 template <class SetBar>
 void chunk_of_a_token<T, Backend>::back_inner(const SetBar& set_bar_of_end, T* m_bar) const {
     for (graph::slot s = 0; s < f.graph.size(); ++s)
-        if (s == found.mix || graph::is_between(f.graph, found, s))
+        if (s != end && (s == found.mix || graph::is_between(f.graph, found, s)))
             f.on.fill(f.tile * f.width(s), f.bar_at(s, row), T(0));
-    set_bar_of_end(f.bar_at(end, row));  // last: it may be one of them
+    set_bar_of_end(f.bar_at(end, row));
     for (graph::slot s = f.graph.size(); s-- > 0;)
         if (graph::is_between(f.graph, found, s)) f.plan.operations[s]->back(f, s, row, f.tile, dependence::current);
     f.on.copy(f.tile * D, f.bar_at(found.mix, row), m_bar);
