@@ -3,8 +3,7 @@
 #include <array>
 
 /// Of curves: FP-Mamba blue, FP-Mamba2 green, diagonal models orange, the delta rule red, LSTMs light
-/// green,
-/// Transformer grey; within a kind from light to dark.
+/// green, Transformer grey; within a kind from light to dark.
 namespace experiment {
 
 inline constexpr const char *fp_blue = "#1f5fa8", *diagonal_orange = "#d9822b", *light_orange = "#e5b25d",

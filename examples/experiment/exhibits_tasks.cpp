@@ -312,7 +312,7 @@ const exhibit catalogue::arithmetic{
     "mod-arithm",
     "tab. mod-arithm",
     "scaled accuracy of modular arithmetic without products (--operators +-* has them), beside one answer for all",
-    53,
+    56,
     fill_in_table_of_arithmetic,
     paper_arithmetic,
     of_arithmetic,

@@ -138,7 +138,7 @@ template <int R, fixed_string Name = "Q", int Scale = 1>
 inline constexpr mixer_function<make::of_directions<dplr_mixer<R, Scale>>, Name> dplr{};
 /// Q = I − K¹ ⊗ K², a contraction: kronecker_mixer. Its gates start half closed, at σ(0). From open
 /// ones, theta["….Q.gate.bias"] filled with 4 after init, A5 of 16 tokens is learnt sooner; behind a
-/// convolution the gradient of 200 tokens then begins at 10³³ and more (decision 0020).
+/// convolution the gradient of 200 tokens then begins far above 10²⁰ (decision 0020).
 inline constexpr mixer_function<make::of_triangles<kronecker_mixer>> kronecker{};
 /// The authors' forms of it: rows normalised (their FP-Mamba), and divided by a power iteration's estimate,
 /// too (their FP-RNN).
