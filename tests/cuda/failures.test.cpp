@@ -4,6 +4,7 @@
 
 #include "host_backend.hpp"
 #include "layer_check.hpp"
+#include "same_outcome.hpp"
 
 #include <ops/checks.hpp>
 
@@ -35,15 +36,6 @@ public:
 private:
     host::guarded_devices all_;
 };
-
-void check_same(const layers::outcome& got, const layers::outcome& expected) {
-    CHECK(same_bits(got.value, expected.value));
-    CHECK(same_bits(got.carry, expected.carry));
-    CHECK(same_bits(got.x_bar, expected.x_bar));
-    CHECK(same_bits(got.theta_bar, expected.theta_bar));
-    CHECK(got.forward.iterations == expected.forward.iterations);
-    CHECK(got.back.iterations == expected.back.iterations);
-}
 
 /// FP-RNN<1> on two sequences, there and back.
 struct problem {

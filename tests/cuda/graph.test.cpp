@@ -4,6 +4,7 @@
 
 #include "host_backend.hpp"
 #include "layer_check.hpp"
+#include "same_outcome.hpp"
 
 #include <ops/checks.hpp>
 
@@ -85,16 +86,6 @@ struct solved {
                                      gpu::random<double>({B, tokens, 4}, numbers + 2), gpu);
     }
 };
-
-void check_same(const layers::outcome& got, const layers::outcome& expected) {
-    CHECK(checks::same_bits(got.value, expected.value));
-    CHECK(checks::same_bits(got.carry, expected.carry));
-    CHECK(checks::same_bits(got.x_bar, expected.x_bar));
-    CHECK(checks::same_bits(got.theta_bar, expected.theta_bar));
-    CHECK(got.forward.iterations == expected.forward.iterations);
-    CHECK(got.forward.residual == expected.forward.residual);
-    CHECK(got.back.iterations == expected.back.iterations);
-}
 
 TEST_CASE("cuda graph: iterations that the host does not look at change nothing, and there are few that it does") {
     const host::guarded_devices guard;

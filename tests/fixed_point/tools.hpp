@@ -57,13 +57,14 @@ tensor<T> sequences(const tensor<T>& x, index first, index n) {
     return part;
 }
 
-/// Tokens [first, first + n) of [B,T,D].
+/// Tokens [first, first + n) of [B,T,…].
 template <class T>
 tensor<T> tokens(const tensor<T>& x, index first, index n) {
-    tensor<T> part({x.shape()[0], n, x.shape()[2]});
-    for (index b = 0; b < part.shape()[0]; ++b)
-        for (index t = 0; t < n; ++t)
-            for (index d = 0; d < part.shape()[2]; ++d) part(b, t, d) = x(b, first + t, d);
+    const shape& s = x.shape();
+    const index each = s[0] * s[1] == 0 ? 0 : x.size() / (s[0] * s[1]);
+    tensor<T> part(s.rank() == 3 ? shape{s[0], n, s[2]} : shape{s[0], n});
+    for (index b = 0; b < s[0]; ++b)
+        std::copy_n(x.data() + (b * s[1] + first) * each, n * each, part.data() + b * n * each);
     return part;
 }
 

@@ -12,11 +12,11 @@ using fprnn::chunked;
 using fprnn::index;
 using fprnn::tensor;
 
-const fprnn::dims size{.d_in = 5, .d_inner = 7};
+const fprnn::dims widths{.d_in = 5, .d_inner = 7};
 
 /// The block in plain loops, as an LSTM is written: gates, state, output, token after token.
 tensor<double> plain_lstm(const fprnn::layer_parameters<double>& theta, const tensor<double>& x) {
-    const index B = x.shape()[0], T = x.shape()[1], d = x.shape()[2], D = size.d_inner;
+    const index B = x.shape()[0], T = x.shape()[1], d = x.shape()[2], D = widths.d_inner;
     const auto at = [](index i) { return static_cast<std::size_t>(i); };
     tensor<double> out(x.shape());
     for (index b = 0; b < B; ++b) {
@@ -49,14 +49,14 @@ tensor<double> plain_lstm(const fprnn::layer_parameters<double>& theta, const te
 }
 
 fprnn::layer_parameters<double> shaken_parameters() {
-    auto theta = fprnn::init<double>(fprnn::layer(fprnn::models::lstm()), size, fprnn::seed{2});
+    auto theta = fprnn::init<double>(fprnn::layer(fprnn::models::lstm()), widths, fprnn::seed{2});
     shake(theta, 0.5);
     return theta;
 }
 
 TEST_CASE("lstm: the forget gate's bias starts at 1, the others at 0") {
-    const auto theta = fprnn::init<double>(fprnn::layer(fprnn::models::lstm()), size);
-    for (index k = 0; k < size.d_inner; ++k) {
+    const auto theta = fprnn::init<double>(fprnn::layer(fprnn::models::lstm()), widths);
+    for (index k = 0; k < widths.d_inner; ++k) {
         CHECK(theta["f.bias"][k] == 1);
         for (const char* other : {"i.bias", "o.bias", "g.bias"}) CHECK(theta[other][k] == 0);
     }
@@ -65,7 +65,7 @@ TEST_CASE("lstm: the forget gate's bias starts at 1, the others at 0") {
 TEST_CASE("lstm: every schedule gives what an LSTM of plain loops gives, with and without a kept carry") {
     const auto theta = shaken_parameters();
     const index B = 19, T = 23;
-    const auto x = normal({B, T, size.d_in}, 1);
+    const auto x = normal({B, T, widths.d_in}, 1);
     const auto expected = plain_lstm(theta, x);
     double worst = 0;
     for (const index C : {index{1}, index{4}, T, fprnn::whole_sequence}) {
@@ -92,7 +92,7 @@ TEST_CASE(
     const auto theta = shaken_parameters();
     for (const double tolerance : {1e-2, 1e-14}) {
         fprnn::layer l(fprnn::models::lstm(), chunked{.length = 1, .tolerance = tolerance});
-        const auto sol = l(theta, normal({B, T, size.d_in}, 1));
+        const auto sol = l(theta, normal({B, T, widths.d_in}, 1));
         CHECK(sol.all_converged());
         CHECK(sol.iterations == std::vector<int>(B, 1));
         CHECK(sol.residual == std::vector<double>(B, 0.0));
@@ -107,11 +107,11 @@ TEST_CASE("lstm: what is not finite is reported, not taken for a fixed point") {
     auto theta = shaken_parameters();
     theta["g.bias"][3] = std::numeric_limits<double>::quiet_NaN();
     fprnn::layer l(fprnn::models::lstm());
-    for (const fprnn::status s : l(theta, normal({3, 4, size.d_in}, 1)).status) CHECK(s == fprnn::status::nonfinite);
+    for (const fprnn::status s : l(theta, normal({3, 4, widths.d_in}, 1)).status) CHECK(s == fprnn::status::nonfinite);
 }
 
 TEST_CASE("lstm: every gradient of the block is that of central differences") {
-    check_block_gradients(fprnn::models::lstm(), size, 2, 6, 0.2);
+    check_block_gradients(fprnn::models::lstm(), widths, 2, 6, 0.2);
 }
 
 }  // namespace

@@ -176,12 +176,6 @@ TEST_CASE("sequence_model: it evaluates to the same bits with and without a tape
     CHECK(how[1].iterations[0] > 1);
 }
 
-tensor<std::int32_t> columns(const tensor<std::int32_t>& tokens, index first, index n) {
-    tensor<std::int32_t> part({tokens.shape()[0], n});
-    for (index b = 0; b < part.shape()[0]; ++b) std::copy_n(&tokens(b, first), n, &part(b, 0));
-    return part;
-}
-
 /// Evaluates tokens in calls of these lengths, which follow each other, and compares with one call.
 template <class Block>
 void check_pieces(Block block, index C, const std::vector<index>& lengths) {
@@ -207,7 +201,7 @@ void check_pieces(Block block, index C, const std::vector<index>& lengths) {
     bool same = true;
     for (const index n : lengths) {
         std::vector<fprnn::solution<float>> how;
-        const auto logits = model.evaluate(theta, columns(tokens, at, n).view(), carry, &how);
+        const auto logits = model.evaluate(theta, fprnn::testing::tokens(tokens, at, n).view(), carry, &how);
         REQUIRE(logits.shape() == fprnn::shape{B, n, 6});
         CHECK(how[1].all_converged());
         for (index b = 0; b < B; ++b)

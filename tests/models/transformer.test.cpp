@@ -30,7 +30,7 @@ TEST_CASE("transformer: its parameters, under the names of the documentation") {
     for (const auto& [name, extents] : expected) CHECK(theta[name].shape() == extents);
 }
 
-constexpr model_dims sizes{
+constexpr model_dims size_of_model{
     .vocabulary = 5, .classes = 5, .d_model = 8, .d_inner = 8, .heads = 2, .d_key = 4, .context = 12, .layers = 2};
 tensor<std::int32_t> numbers(index B, index T) {
     tensor<std::int32_t> t({B, T});
@@ -38,27 +38,21 @@ tensor<std::int32_t> numbers(index B, index T) {
     for (index i = 0; i < t.size(); ++i) t[i] = static_cast<std::int32_t>(r.below(i, 5));
     return t;
 }
-tensor<std::int32_t> columns(const tensor<std::int32_t>& x, index first, index n) {
-    tensor<std::int32_t> part({x.shape()[0], n});
-    for (index b = 0; b < x.shape()[0]; ++b)
-        for (index t = 0; t < n; ++t) part(b, t) = x(b, first + t);
-    return part;
-}
 
 TEST_CASE("transformer: a model goes on token by token, with the bits of one call, until its context is full") {
-    const sequence_model model(fprnn::models::transformer(), sizes);
+    const sequence_model model(fprnn::models::transformer(), size_of_model);
     const auto theta = model.init<float>(fprnn::seed{1});
     const auto x = numbers(3, 12);
     const auto whole = model.evaluate(theta, x.view());
     model_carry<float> carry;
     index at = 0;
     for (const index n : {6, 1, 1, 1, 3}) {
-        const auto part = model.evaluate(theta, columns(x, at, n).view(), carry);
+        const auto part = model.evaluate(theta, tokens(x, at, n).view(), carry);
         CHECK(same_bits(part, tokens(whole, at, n)));
         at += n;
     }
     const auto before = carry;
-    CHECK_THROWS_WITH_AS((void)model.evaluate(theta, columns(x, 0, 1).view(), carry),
+    CHECK_THROWS_WITH_AS((void)model.evaluate(theta, tokens(x, 0, 1).view(), carry),
                          "attention: x must have at most 0 tokens in sequence 0, behind 12 in a context of 12, got 1",
                          fprnn::argument_error);
     REQUIRE(carry.blocks.size() == before.blocks.size());
@@ -66,7 +60,8 @@ TEST_CASE("transformer: a model goes on token by token, with the bits of one cal
 }
 
 TEST_CASE("transformer: a model without room says so before any block has computed") {
-    const sequence_model model(fprnn::models::stack(fprnn::models::lstm(), fprnn::models::transformer()), sizes);
+    const sequence_model model(fprnn::models::stack(fprnn::models::lstm(), fprnn::models::transformer()),
+                               size_of_model);
     const auto theta = model.init<float>(fprnn::seed{1});
     const auto x = numbers(2, 13);
     std::vector<fprnn::solution<float>> how;
@@ -80,7 +75,7 @@ TEST_CASE("transformer: a model without room says so before any block has comput
 }
 
 TEST_CASE("transformer: the last token sees the first one, and no token sees one behind it") {
-    const sequence_model model(fprnn::models::transformer(), sizes);
+    const sequence_model model(fprnn::models::transformer(), size_of_model);
     const auto theta = model.init<double>(fprnn::seed{1});
     auto x = numbers(1, 12);
     const auto first = model.evaluate(theta, x.view());
@@ -92,7 +87,7 @@ TEST_CASE("transformer: the last token sees the first one, and no token sees one
 }
 
 TEST_CASE("model_dims: the context must be positive") {
-    auto wrong = sizes;
+    auto wrong = size_of_model;
     wrong.context = 0;
     CHECK_THROWS_WITH_AS(wrong.validate(), "model_dims: context must be at least 1, got 0", fprnn::argument_error);
 }
