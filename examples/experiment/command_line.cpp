@@ -258,7 +258,7 @@ private:
             "of word-problem and arithmetic: tokens of the first sequences, at least 3 of arithmetic; they grow to "
             "--length as they are learnt, by three quarters of the training in any case. --length itself: no "
             "curriculum",
-            "2; of other tasks --length", into(o_.training.first_length, whole{1, most_tokens}));
+            "2; table mod-arithm: 5; of other tasks --length", into(o_.training.first_length, whole{1, most_tokens}));
         add("--lengthen-at", "SHARE", "of sequences that have to be right before those of a curriculum grow by half",
             "0.5; arithmetic: 0.9", into(o_.training.lengthen_at, share_below_one));
         add("--windows", "N",

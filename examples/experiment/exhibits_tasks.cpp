@@ -116,7 +116,8 @@ void fill_in_table_of_arithmetic(options& o) {
     fill_in_arithmetic(o);
     const defaults use{o};
     use("--operators", o.data.multiplies, false);  // docs/decisions/0023
-    use("--steps", o.training.steps, 5000);        // what an hour of two cores has room for
+    use("--curriculum", o.training.first_length, 5);
+    use("--steps", o.training.steps, 5000);  // what an hour of two cores has room for
 }
 void paper_arithmetic(options& o) {
     const defaults use{o};
@@ -124,6 +125,7 @@ void paper_arithmetic(options& o) {
     use("--d-model", o.model.size.d_model, 128);
     use("--d-inner", o.model.size.d_inner, 256);
     use("--steps", o.training.steps, 100000);
+    use("--curriculum", o.training.first_length, o.training.length);
     use("--learning-rate", o.training.optimiser.learning_rate, 1e-3);
     use_authors_iteration(o);
 }

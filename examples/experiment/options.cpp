@@ -44,10 +44,7 @@ void fill_in(options& o) {
     use_task(o, o.task_name);
     if (o.shown) o.shown->fill_in(o);
     if (o.paper_size) o.shown->paper_size(o);
-    if (silent("--curriculum"))
-        o.training.first_length = o.data.task == data_options::kind::word_problem
-                                      ? std::min(o.training.first_length, o.training.length)
-                                      : o.training.length;
+    if (silent("--curriculum")) o.training.first_length = std::min(o.training.first_length, o.training.length);
     if (o.windows > 1)
         o.training.state_passing = {.windows = o.windows,
                                     .from = o.windows_from,
@@ -71,6 +68,8 @@ void use_task(options& o, const std::string& task) {
     o.task_name = task;
     o.data.task = one_of("--task", task, choices::tasks);
     const defaults use{o};
+    if (o.data.task != data_options::kind::word_problem)
+        use("--curriculum", o.training.first_length, fp::training_options{}.first_length);  // none
     switch (o.data.task) {
         case data_options::kind::word_problem:
             use("--group", o.data.group, default_group);

@@ -523,6 +523,8 @@ expect iterations/h1 steps 2000
 grep -q "^| one answer for all" "$folder/exhibits/mod-arithm/mod-arithm.md" || fail "the table of arithmetic has no constant answer"
 [[ $(grep -c "^| .* | [0-9]* | 2 |" "$folder/exhibits/mod-arithm/mod-arithm.md") == 7 ]] || fail "mod-arithm.md has not 7 models: $(<"$folder/exhibits/mod-arithm/mod-arithm.md")"
 expect exhibits/mod-arithm/slstm operators '"+-"'
+expect exhibits/mod-arithm/slstm curriculum 5
+expect exhibits/mod-arith-max-iters/fp_mamba_h4 curriculum 38
 
 # A run is a file: its config.json makes the same run, options of the command line go before it, and what is
 # no option is refused.
