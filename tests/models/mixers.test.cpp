@@ -47,7 +47,7 @@ TEST_CASE("models: with Kronecker the gradient of 200 tokens begins moderate, an
     constexpr fprnn::models::fp_mamba_options options{.convolution = 4};
     const fprnn::layer l(fprnn::models::fp_mamba<options>(fprnn::kronecker), {.length = 1});
     const auto x = fprnn::testing::normal({2, 200, 64}, 1), y_bar = fprnn::testing::normal({2, 200, 64}, 2);
-    for (const std::uint64_t seed : {1, 2, 3})
+    for (const std::uint64_t seed : {1U, 2U, 3U})
         for (const double bias : {0.0, 4.0}) {
             CAPTURE(seed);
             CAPTURE(bias);
