@@ -27,7 +27,7 @@ if(FPRNN_QUICK)
     set(level_3 "")
 endif()
 if(FPRNN_SANITIZE)
-    # What runs for seconds even without optimisation, which takes three fifths of the time of what is instrumented.
+    # What runs for seconds even without optimisation, which takes half of the time to compile what is instrumented.
     set(level_0 core expression io mixers tape)
     if(FPRNN_SANITIZE MATCHES "thread")  # it has one of these
         set(level_0 "")
@@ -164,7 +164,7 @@ foreach(folder IN LISTS folders)
         # wherever the compiler has put them; GCC takes that option from precompiled headers.
         target_compile_options(test_${folder} PRIVATE $<$<CONFIG:Release>:-O0> -ffp-contract=off)
         target_precompile_headers(test_${folder} PRIVATE ${precompiled})
-        # Whole layers on a device, which these have in common, take half of their time.
+        # Whole layers on a device, which these have in common, take nearly half of their time.
         set_target_properties(test_${folder} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
         set_source_files_properties(tests/cuda/failures.test.cpp tests/cuda/graph.test.cpp tests/cuda/recorder.test.cpp
                                     tests/cuda/update.test.cpp PROPERTIES UNITY_GROUP runtime)
@@ -178,7 +178,7 @@ foreach(folder IN LISTS folders)
             set(headers fprnn_test_headers_0)
         endif()
         target_precompile_headers(test_${folder} REUSE_FROM ${headers})
-        if(folder STREQUAL "models")  # together four sources take half of their time
+        if(folder STREQUAL "models")  # together four sources take 0.6 of their time
             set_target_properties(test_${folder} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 4)
         endif()
     endif()
